@@ -1,0 +1,53 @@
+# Every command sets up its own virtual environment; only python3 and make are assumed.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+DEV := $(VENV)/.dev-installed
+APP := $(VENV)/.app-installed
+export JAX_PLATFORMS ?= cpu
+
+.PHONY: demo test test-slow lint format types imports bench docs clean
+
+demo: $(APP)
+	mkdir -p demo
+	$(BIN)/dropin play lbf --team-limit 5 --seed 2 --learner H6 --gif demo/episode.gif --force
+
+test: lint types imports $(DEV)
+	$(BIN)/pytest -n 2 -m "not slow"
+
+test-slow: $(DEV)
+	$(BIN)/pytest -n 2 -m slow
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(DEV)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(DEV)
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+imports: $(DEV)
+	$(BIN)/lint-imports
+
+bench: $(DEV)
+	$(BIN)/python benchmarks/games.py
+
+docs: $(DEV)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(APP): pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install -qq --constraint constraints.txt --editable ".[plot]"
+	touch $@
+
+$(DEV): pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install -qq --constraint constraints.txt --editable ".[dev]"
+	touch $@ $(APP)
+
+clean:
+	rm -rf $(VENV) site demo .pytest_cache .ruff_cache .hypothesis

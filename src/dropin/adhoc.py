@@ -1,0 +1,221 @@
+"""The ad hoc environment: a game and a team, seen by the learner alone."""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from dropin.dice import Dice
+from dropin.errors import InputError, unknown
+from dropin.games import check_rules, find
+from dropin.games.base import Game, Outcome
+from dropin.teams.openness import LEAST, Openness
+from dropin.teams.pool import Cast, Pool, select
+from dropin.teams.types import Type
+
+
+class Observation(eqx.Module):
+    """What the learner sees. Slot 0 is the learner itself."""
+
+    agents: Float[Array, "*env slot feature"]
+    """The agent features x."""
+    shared: Float[Array, "*env shared"]
+    """The shared features u."""
+    present: Bool[Array, "*env slot"]
+    arrived: Bool[Array, "*env slot"]
+    """Who was not there one step ago: the only sign by which memory is cleared. True for all who
+    are present at the start of an episode."""
+
+
+class TimeStep(eqx.Module):
+    """What a step led to."""
+
+    observation: Observation
+    """What to act on next: after the end of an episode, the first of the next one."""
+    final: Observation
+    """The observation before the automatic reset; the same as `observation` within an episode."""
+    rewards: Float[Array, "*env slot"]
+    """The game's reward for the agent in each slot."""
+    terminated: Bool[Array, "*env"]
+    truncated: Bool[Array, "*env"]
+    actions: Int[Array, "*env slot"]
+    """The joint action, as chosen."""
+    acted: Bool[Array, "*env slot"]
+    """Who acted: those present before the step."""
+    happened: Any
+    """The game's own account of the step."""
+
+    @property
+    def reward(self) -> Float[Array, "*env"]:
+        """The learner's reward."""
+        return self.rewards[..., 0]
+
+    @property
+    def done(self) -> Bool[Array, "*env"]:
+        """Whether the episode ended."""
+        return self.terminated | self.truncated
+
+
+class EnvState(eqx.Module):
+    """Everything that changes."""
+
+    game: Any
+    openness: Any
+    cast: Cast
+    arrived: Bool[Array, " slot"]
+
+
+class Team(eqx.Module):
+    """Pool, openness and a limit on the size, the learner included."""
+
+    pool: Pool
+    openness: Openness
+    limit: Int[Array, ""] = eqx.field(converter=lambda limit: jnp.asarray(limit, jnp.int32))
+    slots: int = eqx.field(static=True)
+
+    def __check_init__(self) -> None:
+        limit = int(self.limit)
+        if limit < LEAST:
+            raise InputError(
+                f"Team limit {limit} is too small: a team has at least {LEAST} agents, the"
+                " learner and a teammate."
+            )
+        if limit > self.slots:
+            raise InputError(f"Team limit {limit} is above the number of slots, {self.slots}.")
+        self.openness.check(self.slots, limit)
+
+
+class AdHoc(eqx.Module):
+    """A game played by the learner in slot 0 with a team of others.
+
+    `reset` and `step` are pure functions of one environment: `jit` and `vmap` them. An episode
+    that ends is followed by the next one at once, see `TimeStep`.
+    """
+
+    game: Game[Any]
+    team: Team
+
+    def __check_init__(self) -> None:
+        self.game.check(self.team.slots)
+
+    def reset(self, key: PRNGKeyArray) -> tuple[EnvState, Observation]:
+        """The start of an episode."""
+        state = self._start(self._dice(key))
+        return state, self._observe(state)
+
+    def step(
+        self, key: PRNGKeyArray, state: EnvState, action: Int[Array, ""], *, restart: bool = True
+    ) -> tuple[EnvState, TimeStep]:
+        """The learner's action, with teammates acting by their types.
+
+        Without `restart` an episode that ends stays at its end; the random numbers are the same.
+        """
+        dice = self._dice(key)
+        actions, cast = self.team.pool.act(dice, state.cast, state.game, state.arrived)
+        actions = jnp.where(jnp.arange(self.team.slots) == 0, action, actions)
+        state = EnvState(state.game, state.openness, cast, state.arrived)
+        return self._step(dice, state, actions, restart)
+
+    def step_all(
+        self,
+        key: PRNGKeyArray,
+        state: EnvState,
+        actions: Int[Array, " slot"],
+        *,
+        restart: bool = True,
+    ) -> tuple[EnvState, TimeStep]:
+        """The joint action of everybody: the same environment with every slot under control."""
+        return self._step(self._dice(key), state, actions, restart)
+
+    def _step(
+        self, dice: Dice, before: EnvState, actions: Int[Array, " slot"], restart: bool
+    ) -> tuple[EnvState, TimeStep]:
+        # Either the episode goes on or a new one starts, so both may use the same numbers.
+        now, outcome = self._advance(dice.again(), before, actions)
+        final = observation = self._observe(now)
+        if restart:
+            done = outcome.terminated | outcome.truncated
+            now = select(done, self._start(dice), now)
+            observation = self._observe(now)
+        time_step = TimeStep(
+            observation=observation,
+            final=final,
+            rewards=outcome.rewards,
+            terminated=outcome.terminated,
+            truncated=outcome.truncated,
+            actions=actions,
+            acted=before.game.present,
+            happened=outcome.happened,
+        )
+        return now, time_step
+
+    def _advance(
+        self, dice: Dice, state: EnvState, actions: Int[Array, " slot"]
+    ) -> tuple[EnvState, Outcome]:
+        """All act, then some leave and others enter."""
+        game, outcome = self.game.step(state.game, actions)
+        openness, leaving, entering = self.team.openness.step(
+            dice, state.openness, game.present, self.team.limit
+        )
+        game = self.game.enter(dice, self.game.leave(game, leaving), entering)
+        cast = self.team.pool.enter(dice, state.cast, entering)
+        return EnvState(game, openness, cast, entering), outcome
+
+    def _start(self, dice: Dice) -> EnvState:
+        openness, present = self.team.openness.start(dice, self.team.slots, self.team.limit)
+        return EnvState(
+            game=self.game.start(dice, present),
+            openness=openness,
+            cast=self.team.pool.start(dice, self.team.slots),
+            arrived=present,
+        )
+
+    def _dice(self, key: PRNGKeyArray) -> Dice:
+        return Dice(key, block=10 * self.team.slots + 4)
+
+    def _observe(self, state: EnvState) -> Observation:
+        agents, shared = self.game.observe(state.game)
+        return Observation(agents, shared, state.game.present, state.arrived)
+
+
+def make(
+    game: str,
+    *,
+    rules: str = "paper",
+    team_limit: int = 3,
+    slots: int | None = None,
+    types: Sequence[str | Type | Callable[..., Any]] | None = None,
+    openness: Openness | None = None,
+    **changes: Any,
+) -> AdHoc:
+    """An ad hoc environment by name.
+
+    `slots` is the number of places for agents in every array (the team limit by default; more
+    allow a larger limit later). `types` are names from the game's pool, types, or functions from
+    a view to an action. `changes` are fields of the game that differ from its rules.
+
+    >>> env = make("lbf", team_limit=5, types=["H1", "H3"], size=10)
+    """
+    entry = find(game)
+    check_rules(rules)
+    slots = team_limit if slots is None else slots
+    rulebook = entry.load().preset(rules, **changes)
+    teammates = import_module(f"dropin.teams.{entry.name}.pool")
+    pool = teammates.pool(rulebook, rules)
+    if types is not None:
+        given = [type_named(pool, each) if isinstance(each, str) else each for each in types]
+        pool = Pool(given, pool.look)
+    if openness is None:
+        openness = teammates.openness(rules, slots)
+    return AdHoc(rulebook, Team(pool, openness, team_limit, slots))  # pyright: ignore[reportArgumentType]
+
+
+def type_named(pool: Pool, name: str, also: Sequence[str] = ()) -> Type:
+    """The type of a pool that has this name; `also` are other names to mention if it has none."""
+    for each in pool.types:
+        if each.name == name:
+            return each
+    raise unknown("type", name, (*also, *pool.names))

@@ -1,0 +1,36 @@
+"""The commands. Arguments are read before anything heavy is imported."""
+
+import sys
+from collections.abc import Sequence
+
+import tyro
+from tyro.extras import SubcommandApp
+
+from dropin import __version__
+from dropin.cli import look, play
+from dropin.errors import InputError, MissingExtraError
+
+app = SubcommandApp()
+app.command(look.games)
+app.command(look.types)
+app.command(play.play)
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line; wrong input ends with one sentence and exit code 2."""
+    given = list(sys.argv[1:] if args is None else args)
+    if given == ["--version"]:
+        print(f"dropin {__version__}")
+        return
+    try:
+        app.cli(
+            prog="dropin",
+            description="Open ad hoc teamwork: games, teammates who come and go, learners.",
+            args=given or ["--help"],
+            config=(tyro.conf.FlagCreatePairsOff,),
+        )
+    except (InputError, MissingExtraError) as error:
+        print(f"dropin: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None

@@ -1,0 +1,5 @@
+"""`python -m dropin.cli`."""
+
+from dropin.cli import main
+
+main()

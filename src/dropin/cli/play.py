@@ -1,0 +1,62 @@
+"""Watch an episode."""
+
+import time
+from pathlib import Path
+
+from rich.console import Console
+from tyro.conf import Positional
+
+from dropin.errors import InputError
+
+
+def play(
+    game: Positional[str],
+    rules: str = "paper",
+    team_limit: int = 3,
+    slots: int | None = None,
+    seed: int = 0,
+    learner: str = "random",
+    gif: Path | None = None,
+    force: bool = False,
+    seconds: float = 0.25,
+) -> None:
+    """Play one episode, in the terminal or to a GIF, and tell what happened.
+
+    Args:
+        game: Name of the game, see `dropin games`.
+        rules: paper or reference.
+        team_limit: Most agents at a time, the learner included.
+        slots: Places for agents; as many as the team limit if not given.
+        seed: The same seed gives the same episode.
+        learner: Who plays the learner: random, or a type, see `dropin types`.
+        gif: Write the episode to this file instead of showing it.
+        force: Write over a file that exists.
+        seconds: How long each step is shown.
+    """
+    if gif is not None and gif.exists() and not force:
+        raise InputError(f"{gif} exists already: give another name, or --force to replace it.")
+
+    import numpy as np
+
+    from dropin.adhoc import make
+    from dropin.players import player
+    from dropin.render.episode import record
+    from dropin.render.picture import looks_of, save_gif
+    from dropin.render.story import story
+
+    env = make(game, rules=rules, team_limit=team_limit, slots=slots)
+    console = Console(highlight=False)
+    moments = list(record(env, player(env, learner), seed))
+    if gif is not None:
+        save_gif(env, moments, gif, seconds)
+    elif console.is_terminal:
+        looks = looks_of(env)
+        with console.screen() as screen:
+            for moment in moments:
+                arrived = np.asarray(moment.state.arrived)
+                screen.update(looks.text(env, moment.state.game, arrived))
+                time.sleep(seconds)
+    for sentence in story(env, moments):
+        console.print(sentence)
+    if gif is not None:
+        console.print(f"{gif}: {len(moments)} pictures")

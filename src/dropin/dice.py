@@ -1,0 +1,64 @@
+"""The random numbers of a step, drawn at once."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
+
+
+class Dice:
+    """Hands out random numbers of one key, in the order they are asked for.
+
+    Every call of a `jax.random` function costs far more than the numbers it gives when these are
+    few, so one call draws a block and this object counts what has been used of it. It lives
+    only while a function is traced: make it from a key inside the function that needs it.
+
+    >>> dice = Dice(jax.random.key(0))
+    >>> dice.uniform(2, 3).shape
+    (2, 3)
+    """
+
+    def __init__(self, key: PRNGKeyArray, block: int = 64):
+        self._key = key
+        self._block = block
+        self._blocks: list[UInt32[Array, " block"]] = []
+        self._used = 0
+
+    def key(self) -> PRNGKeyArray:
+        """A key that nothing else is drawn from."""
+        return jax.random.wrap_key_data(self.bits(2))
+
+    def again(self) -> "Dice":
+        """Dice that give the numbers to come a second time.
+
+        For two computations of which only one is used in the end.
+        """
+        copy = Dice(self._key, self._block)
+        copy._blocks, copy._used = self._blocks, self._used  # blocks, once drawn, are shared
+        return copy
+
+    def bits(self, *shape: int) -> UInt32[Array, "..."]:
+        """Uniform 32-bit numbers."""
+        number = 1
+        for length in shape:
+            number *= length
+        first, self._used = self._used, self._used + number
+        while len(self._blocks) * self._block < self._used:
+            key = jax.random.fold_in(self._key, len(self._blocks)) if self._blocks else self._key
+            self._blocks.append(jax.random.bits(key, (self._block,), "uint32"))
+        drawn = self._blocks[0] if len(self._blocks) == 1 else jnp.concatenate(self._blocks)
+        return drawn[first : self._used].reshape(shape)
+
+    def uniform(self, *shape: int) -> Float[Array, "..."]:
+        """Uniform on [0, 1)."""
+        return (self.bits(*shape) >> 8).astype(jnp.int32).astype(jnp.float32) * jnp.float32(2**-24)
+
+    def integers(
+        self, low: int | Int[Array, ""], high: int | Int[Array, ""], *shape: int
+    ) -> Int[Array, "..."]:
+        """Uniform on low..high, both included."""
+        return low + scale(self.uniform(*shape), jnp.asarray(high - low + 1, jnp.int32))
+
+
+def scale(chance: Float[Array, "*n"], number: Int[Array, "*#n"]) -> Int[Array, "*n"]:
+    """A uniform number in [0, 1) as one of 0..number-1."""
+    return (chance * number.astype(jnp.float32)).astype(jnp.int32)

@@ -1,0 +1,1 @@
+"""Views for other people's tools. Needs the extra `envs`."""

@@ -1,0 +1,1 @@
+"""A state as a picture, GIF or terminal text; an episode as a story."""

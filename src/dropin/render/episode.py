@@ -1,0 +1,35 @@
+"""One episode, step by step, for showing it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+
+from dropin.adhoc import AdHoc, EnvState, TimeStep
+from dropin.players import Player
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A state and, but for the last one, the step that follows it."""
+
+    state: EnvState
+    step: TimeStep | None
+    score: float
+    """The learner's return so far."""
+
+
+def record(env: AdHoc, player: Player, seed: int) -> Iterator[Moment]:
+    """The moments of one episode with `player` in slot 0, the last state included."""
+    key = jax.random.key(seed)
+    choose, advance = eqx.filter_jit(player), eqx.filter_jit(env.step)
+    key, first = jax.random.split(key)
+    state, _ = eqx.filter_jit(env.reset)(first)
+    score, done = 0.0, False
+    while not done:
+        key, choosing, stepping = jax.random.split(key, 3)
+        following, step = advance(stepping, state, choose(choosing, state), restart=False)
+        yield Moment(state, step, score)
+        state, score, done = following, score + float(step.reward), bool(step.done)
+    yield Moment(state, None, score)

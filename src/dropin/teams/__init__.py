@@ -1,0 +1,1 @@
+"""Teams: pools of types, and the openness by which teammates come and go."""

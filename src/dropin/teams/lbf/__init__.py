@@ -1,0 +1,1 @@
+"""Teammates for level-based foraging."""

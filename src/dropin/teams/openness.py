@@ -1,0 +1,280 @@
+"""Openness: who leaves, who enters and when.
+
+An openness is asked once at the start of an episode who is there, and after every step who leaves
+and who enters. It never moves the learner (slot 0), keeps the team within the limit, and leaves
+the learner at least one teammate.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from dropin.dice import Dice
+from dropin.errors import InputError
+
+LEAST = 2
+"""The learner and at least one teammate."""
+
+
+@runtime_checkable
+class Openness(Protocol):
+    """The process that decides who is there."""
+
+    def check(self, slots: int, limit: int) -> None:
+        """Raise `InputError` when the process does not fit so many slots and this limit."""
+        ...
+
+    def most_agents(self, slots: int, horizon: int) -> int:
+        """How many agents can be present, one after another, in an episode of so many steps."""
+        ...
+
+    def start(
+        self, dice: Dice, slots: int, limit: Int[Array, ""]
+    ) -> tuple[Any, Bool[Array, " slot"]]:
+        """The state of the process at the start of an episode, and who is present."""
+        ...
+
+    def step(
+        self, dice: Dice, state: Any, present: Bool[Array, " slot"], limit: Int[Array, ""]
+    ) -> tuple[Any, Bool[Array, " slot"], Bool[Array, " slot"]]:
+        """The next state, and which slots are left and then entered at the end of a step."""
+        ...
+
+
+def _first(candidates: Bool[Array, " n"], number: Int[Array, ""]) -> Bool[Array, " n"]:
+    """The first so many of the candidates."""
+    index = jnp.arange(candidates.shape[0])
+    before = jnp.sum(candidates[None, :] & (index[None, :] < index[:, None]), axis=1)
+    return candidates & (before < number)
+
+
+def _some(
+    noise: Float[Array, " n"], candidates: Bool[Array, " n"], number: Int[Array, ""]
+) -> Bool[Array, " n"]:
+    """So many of the candidates, chosen uniformly (all of them if there are fewer)."""
+    before = jnp.sum(candidates[None, :] & (noise[None, :] < noise[:, None]), axis=1)
+    return candidates & (before < number)
+
+
+class Closed(eqx.Module):
+    """A fixed team: as many agents as the limit says, all of them always there."""
+
+    def check(self, slots: int, limit: int) -> None:
+        """Every team can be closed."""
+        del slots, limit
+
+    def most_agents(self, slots: int, horizon: int) -> int:
+        """One agent a slot."""
+        del horizon
+        return slots
+
+    def start(
+        self, dice: Dice, slots: int, limit: Int[Array, ""]
+    ) -> tuple[tuple[()], Bool[Array, " slot"]]:
+        """Everybody is there."""
+        del dice
+        return (), jnp.arange(slots) < limit
+
+    def step(
+        self,
+        dice: Dice,
+        state: tuple[()],
+        present: Bool[Array, " slot"],
+        limit: Int[Array, ""],
+    ) -> tuple[tuple[()], Bool[Array, " slot"], Bool[Array, " slot"]]:
+        """Nobody moves."""
+        del dice, limit
+        return state, jnp.zeros_like(present), jnp.zeros_like(present)
+
+
+class Waiting(eqx.Module):
+    """Those present have steps to stay; those who wait sit on a bench with steps to wait."""
+
+    stay: Int[Array, " slot"]
+    wait: Int[Array, " seat"]
+    seated: Bool[Array, " seat"]
+
+
+def _range(value: object) -> Int[Array, " 2"]:
+    return jnp.asarray(value, jnp.int32)
+
+
+class Durations(eqx.Module):
+    """Agents stay for a sampled time, then wait for a sampled time before they return.
+
+    An agent that is to stay d steps takes part in d steps and is due to leave at the end of the
+    last; one that is to wait w steps misses w steps. If more are due to leave than may, or more
+    to enter than the limit allows, the choice is uniform and the others stay due.
+    The bench has a seat for whoever exists but is not there; it costs a counter, not a slot.
+    """
+
+    active: Int[Array, " 2"] = eqx.field(converter=_range)
+    """Fewest and most steps to stay."""
+    waiting: Int[Array, " 2"] = eqx.field(converter=_range)
+    """Fewest and most steps to wait."""
+    population: int | None = eqx.field(static=True, default=None)
+    """How many agents exist, the learner included; None: as many as the limit says."""
+    head_start: Int[Array, ""] = eqx.field(
+        converter=lambda value: jnp.asarray(value, jnp.int32), default=0
+    )
+    """Steps added to every count at the start of an episode."""
+
+    def __check_init__(self) -> None:
+        for name in ("active", "waiting"):
+            low, high = (int(bound) for bound in getattr(self, name))
+            if not 1 <= low <= high:
+                raise InputError(
+                    f"The {name} duration is {low} to {high} steps, but the shortest has to be"
+                    " at least 1 and the longest no shorter."
+                )
+
+    def check(self, slots: int, limit: int) -> None:
+        """A team cannot be larger than the number of agents that exist."""
+        del slots
+        if self.population is not None and limit > self.population:
+            raise InputError(
+                f"Team limit {limit} is above the {self.population} agents that exist."
+            )
+
+    def most_agents(self, slots: int, horizon: int) -> int:
+        """Everybody returns as soon and as often as the shortest durations allow."""
+        exist = self.population or slots
+        shortest = int(self.active[0]) + int(self.waiting[0])
+        return 1 + (exist - 1) * (1 + horizon // shortest)
+
+    def start(
+        self, dice: Dice, slots: int, limit: Int[Array, ""]
+    ) -> tuple[Waiting, Bool[Array, " slot"]]:
+        """The team is full; the rest of those who exist wait."""
+        seats = max((self.population or slots) - LEAST, 1)
+        exist = limit if self.population is None else jnp.int32(self.population)
+        state = Waiting(
+            stay=dice.integers(self.active[0], self.active[1], slots) + self.head_start,
+            wait=dice.integers(self.waiting[0], self.waiting[1], seats) + self.head_start,
+            seated=jnp.arange(seats) < exist - limit,
+        )
+        return state, jnp.arange(slots) < limit
+
+    def step(
+        self,
+        dice: Dice,
+        state: Waiting,
+        present: Bool[Array, " slot"],
+        limit: Int[Array, ""],
+    ) -> tuple[Waiting, Bool[Array, " slot"], Bool[Array, " slot"]]:
+        """Those who are due leave, then those who are due enter."""
+        slots, seats = state.stay.shape[0], state.wait.shape[0]
+        stay, wait = state.stay - 1, state.wait - 1
+
+        due = present & (stay <= 0) & (jnp.arange(slots) > 0)
+        leaving = _some(dice.uniform(slots), due, jnp.sum(present) - LEAST)
+        remaining = present & ~leaving
+
+        ready = state.seated & (wait <= 0)
+        called = _some(dice.uniform(seats), ready, limit - jnp.sum(remaining))
+        entering = _first(~remaining, jnp.sum(called))
+        visit = dice.integers(self.active[0], self.active[1], slots)
+        stay = jnp.where(entering, visit, stay)
+
+        # Nobody on the bench has a name, so the leavers take any seats that are free.
+        kept = state.seated & ~called
+        sitting_down = _first(~kept, jnp.sum(leaving))
+        pause = dice.integers(self.waiting[0], self.waiting[1], seats)
+        wait = jnp.where(sitting_down, pause, wait)
+        return Waiting(stay, wait, kept | sitting_down), leaving, entering
+
+
+class Scripted(eqx.Module):
+    """A schedule given as data.
+
+    `Scripted([1, 2], [(10, "leaves", 1), (12, "enters", 3)])`: teammates in slots 1 and 2 at the
+    start; at the end of step 10 slot 1 is left, at the end of step 12 slot 3 is entered. Within a
+    step those who leave do so before others enter.
+    """
+
+    first: tuple[int, ...] = eqx.field(static=True)
+    """The slots of the teammates at the start."""
+    events: tuple[tuple[int, str, int], ...] = eqx.field(static=True)
+    """(step, "leaves" or "enters", slot), steps counted from 1."""
+
+    def __init__(self, first: Sequence[int], events: Sequence[tuple[int, str, int]]):
+        self.first = tuple(first)
+        self.events = tuple(sorted((step, what, slot) for step, what, slot in events))
+        for step, what, slot in self.events:
+            if what not in ("leaves", "enters"):
+                raise InputError(
+                    f"Step {step} of the schedule says slot {slot} {what!r}: it can be 'leaves'"
+                    " or 'enters'."
+                )
+            if step < 1:
+                raise InputError(f"The schedule names step {step}, but steps count from 1.")
+
+    def check(self, slots: int, limit: int) -> None:
+        """Follow the schedule once: every slot exists, every event is possible."""
+        present = set(self.first)
+        for slot in [*self.first, *(slot for _, _, slot in self.events)]:
+            if not 1 <= slot < slots:
+                raise InputError(
+                    f"The schedule names slot {slot}, but teammates have slots 1 to {slots - 1}."
+                )
+        self._check_size(0, len(present) + 1, limit)
+        steps = sorted({step for step, _, _ in self.events})
+        for step in steps:
+            # "leaves" is done before "enters".
+            for when, what, slot in sorted(self.events, key=lambda event: event[1], reverse=True):
+                if when != step:
+                    continue
+                if (slot in present) == (what == "enters"):
+                    state = "is there already" if what == "enters" else "is not there"
+                    raise InputError(
+                        f"At step {step} of the schedule slot {slot} {what}, but it {state}."
+                    )
+                present ^= {slot}
+            self._check_size(step, len(present) + 1, limit)
+
+    def _check_size(self, step: int, size: int, limit: int) -> None:
+        if not LEAST <= size <= limit:
+            raise InputError(
+                f"After step {step} of the schedule the team has {size} agents, but it has to"
+                f" have between {LEAST} and the limit of {limit}."
+            )
+
+    def most_agents(self, slots: int, horizon: int) -> int:
+        """The learner, the first teammates and every entrant."""
+        del slots, horizon
+        return 1 + len(self.first) + sum(what == "enters" for _, what, _ in self.events)
+
+    def start(
+        self, dice: Dice, slots: int, limit: Int[Array, ""]
+    ) -> tuple[Int[Array, ""], Bool[Array, " slot"]]:
+        """The teammates named first; the state is the number of steps taken."""
+        del dice, limit
+        return jnp.int32(0), jnp.asarray(np.isin(np.arange(slots), [0, *self.first]))
+
+    def step(
+        self,
+        dice: Dice,
+        state: Int[Array, ""],
+        present: Bool[Array, " slot"],
+        limit: Int[Array, ""],
+    ) -> tuple[Int[Array, ""], Bool[Array, " slot"], Bool[Array, " slot"]]:
+        """What the schedule says for this step, as far as the limit allows."""
+        del dice
+        leaving = self._named("leaves", state + 1, present) & present
+        entering = self._named("enters", state + 1, present) & (leaving | ~present)
+        leaving = _first(leaving, jnp.sum(present) + jnp.sum(entering) - LEAST)
+        remaining = present & ~leaving
+        return state + 1, leaving, _first(entering & ~remaining, limit - jnp.sum(remaining))
+
+    def _named(
+        self, what: str, step: Int[Array, ""], present: Bool[Array, " slot"]
+    ) -> Bool[Array, " slot"]:
+        named = jnp.zeros_like(present)
+        for when, does, slot in self.events:
+            if does == what:
+                named = named | ((step == when) & (jnp.arange(present.shape[0]) == slot))
+        return named

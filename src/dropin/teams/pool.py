@@ -1,0 +1,96 @@
+"""A pool: the types that newcomers are drawn from, and how the mixed team acts."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, UInt32
+
+from dropin.dice import Dice
+from dropin.errors import InputError
+from dropin.teams.types import Scene, Type, as_type
+
+Tree = TypeVar("Tree")
+
+Look = Callable[[Dice, Any, UInt32[Array, " slot"]], Any]
+"""How a game's state looks to each of its agents: (dice, state, character) -> views."""
+
+
+class Cast(eqx.Module):
+    """Who is who in a team."""
+
+    type: Int[Array, " slot"]
+    """The place of each agent's type in the pool."""
+    character: UInt32[Array, " slot"]
+    memory: tuple[Any, ...]
+    """One pytree a type, with a leading slot axis."""
+
+
+class Pool(eqx.Module):
+    """Types with equal chances."""
+
+    types: tuple[Type, ...]
+    look: Look
+
+    def __init__(self, types: Sequence[Type | Callable[[Any], Int[Array, ""]]], look: Look) -> None:
+        self.types = tuple(as_type(each) for each in types)
+        self.look = look
+        if not self.types:
+            raise InputError("The pool is empty, but newcomers need at least one type.")
+        names = [each.name for each in self.types]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"The pool holds two types that are called {name!r}.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the types, in the order of their numbers."""
+        return tuple(each.name for each in self.types)
+
+    def start(self, dice: Dice, slots: int) -> Cast:
+        """A type, a character and an empty memory for every slot."""
+        bits = dice.bits(2, slots)
+        return Cast(
+            type=(bits[0] % jnp.uint32(len(self.types))).astype(jnp.int32),
+            character=bits[1],
+            memory=tuple(each.start(slots) for each in self.types),
+        )
+
+    def enter(self, dice: Dice, cast: Cast, entering: Bool[Array, " slot"]) -> Cast:
+        """Newcomers get a type, a character and an empty memory."""
+        return select(entering, self.start(dice, entering.shape[0]), cast)
+
+    def act(
+        self, dice: Dice, cast: Cast, state: Any, arrived: Bool[Array, " slot"]
+    ) -> tuple[Int[Array, " slot"], Cast]:
+        """What the agent in each slot does.
+
+        Every type plans for every slot and the plan of the agent's own type is selected. The
+        types share their random numbers, since only one plan for a slot is used.
+        """
+        views = self.look(dice, state, cast.character)
+        scene = Scene(dice.key(), state, arrived, cast.character, views)
+        plans: dict[Callable[[Scene, Any], Int[Array, " slot"]], Any] = {}
+        memories = []
+        for number, each in enumerate(self.types):
+            plan, memory = each.plan(scene, cast.memory[number])
+            others = plans.get(each.carry_out, plan)
+            plans[each.carry_out] = select(cast.type == number, plan, others)
+            memories.append(memory)
+        actions = jnp.zeros_like(cast.type)
+        for carry_out, plan in plans.items():
+            numbers = [n for n, each in enumerate(self.types) if each.carry_out is carry_out]
+            these = jnp.any(cast.type[:, None] == jnp.array([numbers]), axis=1)
+            actions = jnp.where(these, carry_out(scene, plan), actions)
+        return actions, Cast(cast.type, cast.character, tuple(memories))
+
+
+def select(which: Bool[Array, "*slot"], yes: Tree, no: Tree) -> Tree:
+    """Rows of `yes` where `which`, rows of `no` elsewhere, in every leaf."""
+    return jax.tree.map(
+        lambda a, b: jnp.where(which.reshape(which.shape + (1,) * (a.ndim - which.ndim)), a, b),
+        yes,
+        no,
+    )

@@ -1,0 +1,69 @@
+"""Types: the policies of teammates."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
+
+
+class Scene(eqx.Module):
+    """What the types have to go by in one step, for all slots at once."""
+
+    key: PRNGKeyArray
+    state: Any
+    """The state of the game."""
+    arrived: Bool[Array, " slot"]
+    """Who has just arrived."""
+    character: UInt32[Array, " slot"]
+    """Random bits drawn at each agent's entry; a type takes from them what is individual."""
+    views: Any
+    """The same scene seen by each agent, a pytree with a leading slot axis."""
+
+
+class Type(eqx.Module):
+    """A teammate's policy, fixed while that agent is present.
+
+    A type plans, then the plan is carried out. Here a plan is the action itself. Types that share
+    `carry_out` make other plans, and the pool carries out only those of the types that are there.
+    """
+
+    name: str = eqx.field(static=True)
+    about: str = eqx.field(static=True)
+    """One line that says what the type does."""
+
+    def start(self, slots: int) -> Any:
+        """The memory of somebody who has just arrived, for every slot; none by default."""
+        del slots
+        return ()
+
+    def plan(self, scene: Scene, memory: Any) -> tuple[Any, Any]:
+        """What an agent of this type would do in each slot, and its memory afterwards."""
+        raise NotImplementedError
+
+    @staticmethod
+    def carry_out(scene: Scene, plan: Any) -> Int[Array, " slot"]:
+        """The action that follows from the plan in each slot."""
+        del scene
+        return plan
+
+
+class ViewType(Type):
+    """A type given by a function from one agent's view to its action."""
+
+    decide: Callable[[Any], Int[Array, ""]]
+
+    def plan(self, scene: Scene, memory: Any) -> tuple[Int[Array, " slot"], Any]:
+        """The function's answer for each slot."""
+        return jax.vmap(self.decide)(scene.views).astype(jnp.int32), memory
+
+
+def as_type(given: "Type | Callable[[Any], Int[Array, '']]") -> Type:
+    """A type as it is, or a function made one; its name and first line of help are kept."""
+    if isinstance(given, Type):
+        return given
+    name = getattr(given, "__name__", type(given).__name__)
+    about = (given.__doc__ or "").strip().partition("\n")[0]
+    return ViewType(name=name, about=about, decide=given)

@@ -1,0 +1,72 @@
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import dropin.interop.gymnasium
+from dropin.errors import InputError
+
+
+def make(**settings):
+    return gymnasium.make("dropin/LBF-v0", **settings)
+
+
+@pytest.mark.parametrize("team_limit", [3, 5])
+def test_gymnasiums_own_check_passes(rules, team_limit):
+    env = make(rules=rules, team_limit=team_limit, render_mode="rgb_array")
+    check_env(env.unwrapped)
+
+
+def test_an_episode_is_played(rules):
+    env = make(rules=rules, team_limit=5)
+    observation, info = env.reset(seed=1)
+    assert observation["present"].tolist() == [1] * 5
+    assert len(info["types"]) == 5
+    done = steps = 0
+    while not done:
+        observation, reward, terminated, truncated, info = env.step(steps % 6)
+        assert env.observation_space.contains(observation)
+        assert isinstance(reward, float)
+        assert info["actions"][0] == steps % 6
+        absent = observation["present"] == 0
+        assert (observation["agents"][absent] == [-1, -1, 0]).all()
+        assert [name is None for name in info["types"]] == absent.tolist()
+        done, steps = terminated or truncated, steps + 1
+    assert steps == 50 or terminated
+
+
+def test_a_seed_repeats_the_episode():
+    env = make()
+    seen = []
+    for _ in range(2):
+        env.reset(seed=5)
+        seen.append([env.step(0)[0]["agents"] for _ in range(10)])
+    assert np.array_equal(*seen)
+
+
+def test_both_ways_to_render():
+    env = make(render_mode="ansi")
+    env.reset(seed=0)
+    text = env.render()
+    assert "@" in text
+    assert "\x1b[" in text
+    env = make(render_mode="rgb_array")
+    env.reset(seed=0)
+    assert env.render().dtype == np.uint8
+
+
+@pytest.mark.parametrize("action", [-1, 6, 2.5, "north", [1]])
+def test_an_action_out_of_range_is_refused(action):
+    env = make().unwrapped
+    env.reset(seed=0)
+    with pytest.raises(InputError, match="Action"):
+        env.step(action)
+
+
+def test_other_mistakes_are_named():
+    with pytest.raises(InputError, match="Unknown render mode"):
+        dropin.interop.gymnasium.DropinEnv("lbf", render_mode="human3d")
+    with pytest.raises(InputError, match="Team limit 9"):
+        make(team_limit=9, slots=5)
+    with pytest.raises(RuntimeError, match="reset"):
+        make().unwrapped.step(0)

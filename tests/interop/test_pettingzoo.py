@@ -1,0 +1,70 @@
+import warnings
+
+import numpy as np
+import pytest
+from pettingzoo.test import parallel_api_test
+
+from dropin.errors import InputError
+from dropin.interop.pettingzoo import DropinParallelEnv
+from dropin.teams.openness import Scripted
+
+
+@pytest.mark.parametrize("team_limit", [3, 5])
+def test_pettingzoos_own_check_passes(rules, team_limit):
+    with warnings.catch_warnings():
+        # In an open team not everybody who could come does; PettingZoo remarks on it.
+        warnings.filterwarnings("ignore", "No agents present but not all possible_agents")
+        parallel_api_test(DropinParallelEnv("lbf", rules=rules, team_limit=team_limit), 1000)
+
+
+def test_agents_changes_as_agents_come_and_go():
+    script = Scripted([1], [(2, "enters", 2), (3, "leaves", 1), (4, "enters", 1)])
+    env = DropinParallelEnv("lbf", team_limit=3, openness=script, horizon=6)
+    env.reset(seed=0)
+    teams = [list(env.agents)]
+    for _ in range(6):
+        _, rewards, terminated, truncated, _ = env.step(dict.fromkeys(env.agents, 0))
+        teams.append(list(env.agents))
+        if len(teams) == 4:
+            assert truncated == {"learner": False, "mate_1": True, "mate_2": False}
+            assert set(rewards) == set(truncated) == set(terminated)
+    assert teams == [
+        ["learner", "mate_1"],
+        ["learner", "mate_1"],
+        ["learner", "mate_1", "mate_2"],
+        ["learner", "mate_2"],
+        ["learner", "mate_2", "mate_3"],
+        ["learner", "mate_2", "mate_3"],
+        [],
+    ]
+    assert env.possible_agents == ["learner", "mate_1", "mate_2", "mate_3"]
+
+
+def test_everybody_sees_itself_first():
+    env = DropinParallelEnv("lbf", team_limit=3)
+    observed, _ = env.reset(seed=3)
+    first = [observed[name]["agents"][0].tolist() for name in env.agents]
+    assert first == observed["learner"]["agents"].tolist()
+    assert np.array_equal(observed["mate_1"]["shared"], observed["learner"]["shared"])
+
+
+def test_a_leaver_sees_itself_gone_even_if_its_slot_is_taken():
+    script = Scripted([1, 2], [(1, "leaves", 1), (1, "enters", 1)])
+    env = DropinParallelEnv("lbf", team_limit=3, openness=script)
+    env.reset(seed=0)
+    observed, *_ = env.step(dict.fromkeys(env.agents, 0))
+    assert env.agents == ["learner", "mate_2", "mate_3"]
+    assert observed["mate_1"]["agents"][0].tolist() == [-1, -1, 0]
+    assert observed["mate_1"]["present"][0] == 0
+    assert observed["mate_3"]["present"][0] == observed["mate_3"]["arrived"][0] == 1
+
+
+def test_missing_and_wrong_actions_are_named():
+    env = DropinParallelEnv("lbf", team_limit=3)
+    with pytest.raises(RuntimeError, match="reset"):
+        env.step({})
+    env.reset(seed=0)
+    with pytest.raises(InputError, match="no action for 'mate_1'"):
+        env.step({"learner": 0})
+    with pytest.raises(InputError, match="Action 9 is out of range"):
+        env.step(dict.fromkeys(env.agents, 9))

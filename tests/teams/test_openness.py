@@ -1,0 +1,199 @@
+from itertools import pairwise
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from slow_lbf import SlowLBF
+
+from dropin.dice import Dice
+from dropin.errors import InputError
+from dropin.teams.lbf.pool import openness as lbf_openness
+from dropin.teams.openness import Closed, Durations, Scripted
+
+
+@eqx.filter_jit
+def _presences(openness, slots, limit, steps, keys):
+    def episode(key):
+        first, key = jax.random.split(key)
+        state, present = openness.start(Dice(first), slots, limit)
+
+        def step(carry, key):
+            state, present, arrived = carry
+            state, leaving, entering = openness.step(Dice(key), state, present, limit)
+            after = (present & ~leaving) | entering
+            return (state, after, entering), (present, arrived)
+
+        start = (state, present, present)
+        return jax.lax.scan(step, start, jax.random.split(key, steps))[1]
+
+    return jax.vmap(episode)(keys)
+
+
+def presences(openness, slots, limit, steps, episodes, seed=0):
+    """Who is present at the start of each step, and who has just arrived: [episode, step, slot]."""
+    keys = jax.random.split(jax.random.key(seed), episodes)
+    return jax.device_get(_presences(openness, slots, jnp.int32(limit), steps, keys))
+
+
+@pytest.mark.parametrize(
+    ("limit", "slots", "shares"),
+    [
+        (3, 3, [24.8, 75.2]),
+        (3, 5, [24.8, 75.2]),
+        (5, 5, [36.5, 16.3, 20.1, 27.1]),
+    ],
+)
+def test_team_sizes_of_the_reference_are_those_measured_in_it(limit, slots, shares):
+    present, _ = presences(lbf_openness("reference", slots), slots, limit, 50, 5000)
+    sizes = present.sum(axis=-1)
+    measured = [100 * (sizes == size).mean() for size in range(2, limit + 1)]
+    assert measured == pytest.approx(shares, abs=1.0)
+    if limit == 5:
+        assert (sizes[:, :12] == 5).all()
+        assert (sizes[:, 22:28] == 2).all()
+
+
+@pytest.mark.parametrize("limit", [3, 5])
+def test_team_sizes_of_the_paper_agree_with_the_slow_game(limit):
+    present, _ = presences(lbf_openness("paper", limit), limit, limit, 50, 5000)
+    sizes = present.sum(axis=-1)
+    counts = np.zeros(6)
+    for seed in range(1500):
+        slow = SlowLBF("paper", team_limit=limit, seed=seed)
+        for _ in range(50):
+            counts[slow.team_size()] += 1
+            slow.open_process()
+    shares = 100 * counts / counts.sum()
+    measured = [100 * (sizes == size).mean() for size in range(6)]
+    assert measured == pytest.approx(shares.tolist(), abs=1.0)
+
+
+def runs(flags):
+    """Lengths of the complete runs of True, those that touch either end left out."""
+    edges = np.flatnonzero(np.diff(flags.astype(int)))
+    return [int(after - before) for before, after in pairwise(edges) if flags[before + 1]]
+
+
+def test_durations_of_the_paper_lie_in_its_ranges():
+    # In a team of eight the learner is never left alone, so that nobody is held back.
+    limit = 8
+    present, arrived = presences(lbf_openness("paper", limit), limit, limit, 200, 100)
+    assert present.sum(axis=-1).min() > 2
+    stays = []
+    for episode in range(100):
+        for slot in range(1, limit):
+            for start in np.flatnonzero(arrived[episode, :, slot]):
+                later = slice(start + 1, None)
+                gone = ~present[episode, later, slot] | arrived[episode, later, slot]
+                if gone.any():
+                    stays.append(int(gone.argmax()) + 1)
+    assert set(stays) == set(range(15, 26))
+
+    # One of two teammates must stay, so whoever left is the only one away; the wait is longer than
+    # 20 steps only where the next one leaves as the first returns.
+    present, _ = presences(lbf_openness("paper", 3), 3, 3, 400, 300, seed=1)
+    alone = present.sum(axis=-1) == 2
+    waits = [length for episode in alone for length in runs(episode)]
+    assert min(waits) == 10
+    short = [wait for wait in waits if wait <= 20]
+    assert set(short) == set(range(10, 21))
+
+
+@given(
+    seed=st.integers(0, 2**31 - 1),
+    limit=st.integers(2, 6),
+    active=st.tuples(st.integers(1, 6), st.integers(0, 5)),
+    waiting=st.tuples(st.integers(1, 6), st.integers(0, 5)),
+    population=st.sampled_from([None, 6, 9]),
+)
+def test_the_team_stays_between_two_and_the_limit(seed, limit, active, waiting, population):
+    openness = Durations(
+        (active[0], sum(active)), (waiting[0], sum(waiting)), population=population
+    )
+    present, arrived = presences(openness, 6, limit, 40, 3, seed)
+    sizes = present.sum(axis=-1)
+    assert sizes.min() >= 2
+    assert sizes.max() <= limit
+    assert present[..., 0].all()
+    assert not arrived[:, 1:, 0].any()
+    assert (arrived <= present).all()
+    came = 1 + arrived[..., 1:].sum(axis=(1, 2))
+    assert came.max() <= openness.most_agents(6, 40)
+
+
+def test_a_newcomer_says_arrived_exactly_once():
+    present, arrived = presences(lbf_openness("paper", 5), 5, 5, 200, 200)
+    newly = present.copy()
+    newly[:, 1:] &= ~present[:, :-1]
+    assert (arrived >= newly).all()
+    # A slot can be left and taken at the same moment; it says arrived then too, and never else.
+    again = arrived & ~newly
+    assert again.sum() < 0.05 * arrived.sum()
+    assert not (arrived[:, 1:] & arrived[:, :-1]).any()
+
+
+def test_the_limit_is_a_value_at_run_time():
+    openness = lbf_openness("paper", 5)
+
+    @jax.jit
+    def first(limit):
+        return openness.start(Dice(jax.random.key(0)), 5, limit)[1].sum()
+
+    assert [int(first(jnp.int32(limit))) for limit in (2, 3, 5)] == [2, 3, 5]
+    assert first._cache_size() == 1
+
+
+def test_a_closed_team_never_changes():
+    present, arrived = presences(Closed(), 5, 4, 60, 2)
+    assert (present == (np.arange(5) < 4)).all()
+    assert not arrived[:, 1:].any()
+
+
+def test_a_schedule_is_followed_to_the_step():
+    script = Scripted(
+        [1, 2], [(3, "leaves", 1), (5, "enters", 3), (5, "leaves", 2), (6, "enters", 2)]
+    )
+    script.check(slots=4, limit=3)
+    present, arrived = presences(script, 4, 3, 7, 1)
+    assert present[0].astype(int).tolist() == [
+        [1, 1, 1, 0],
+        [1, 1, 1, 0],
+        [1, 1, 1, 0],
+        [1, 0, 1, 0],
+        [1, 0, 1, 0],
+        [1, 0, 0, 1],
+        [1, 0, 1, 1],
+    ]
+    assert np.argwhere(arrived[0, 1:]).tolist() == [[4, 3], [5, 2]]
+
+
+@pytest.mark.parametrize(
+    ("first", "events", "says"),
+    [
+        ([1], [(4, "enters", 9)], "slot 9"),
+        ([7], [], "slot 7"),
+        ([1], [(4, "enters", 0)], "slot 0"),
+        ([1], [(4, "enters", 1)], "is there already"),
+        ([1], [(4, "leaves", 2)], "is not there"),
+        ([1], [(4, "leaves", 1)], "the team has 1 agents"),
+        ([1, 2], [(4, "enters", 3)], "the team has 4 agents"),
+        ([1], [(0, "leaves", 1)], "steps count from 1"),
+        ([1], [(2, "jumps", 1)], "'leaves' or 'enters'"),
+    ],
+)
+def test_an_impossible_schedule_is_refused(first, events, says):
+    with pytest.raises(InputError, match=says):
+        Scripted(first, events).check(slots=4, limit=3)
+
+
+def test_impossible_durations_are_refused():
+    with pytest.raises(InputError, match="active duration is 5 to 3"):
+        Durations((5, 3), (1, 2))
+    with pytest.raises(InputError, match="waiting duration is 0 to 2"):
+        Durations((5, 6), (0, 2))
+    with pytest.raises(InputError, match="above the 4 agents that exist"):
+        Durations((5, 6), (1, 2), population=4).check(slots=5, limit=5)
