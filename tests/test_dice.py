@@ -3,7 +3,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dropin.dice import Dice
+from dropin.dice import Dice, threefry
+
+
+@pytest.mark.parametrize(
+    ("key", "counter", "answer"),
+    [
+        ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+        ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
+        ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
+    ],
+)
+def test_threefry_gives_the_published_answers(key, counter, answer):
+    x, y = (jnp.array([word], jnp.uint32) for word in counter)
+    assert threefry(jnp.array(key, jnp.uint32), x, y)[:, 0].tolist() == list(answer)
 
 
 def test_numbers_are_given_once():

@@ -114,8 +114,8 @@ class AdHoc(eqx.Module):
         Without `restart` an episode that ends stays at its end; the random numbers are the same.
         """
         dice = self._dice(key)
-        actions, cast = self.team.pool.act(dice, state.cast, state.game, state.arrived)
-        actions = jnp.where(jnp.arange(self.team.slots) == 0, action, actions)
+        actions, cast = self.team.pool.act(dice, state.cast, state.game, state.arrived, first=1)
+        actions = jnp.concatenate([action[None], actions])
         state = EnvState(state.game, state.openness, cast, state.arrived)
         return self._step(dice, state, actions, restart)
 
@@ -174,7 +174,7 @@ class AdHoc(eqx.Module):
         )
 
     def _dice(self, key: PRNGKeyArray) -> Dice:
-        return Dice(key, block=10 * self.team.slots + 4)
+        return Dice(key, block=8 * self.team.slots + 8)
 
     def _observe(self, state: EnvState) -> Observation:
         agents, shared = self.game.observe(state.game)

@@ -79,18 +79,19 @@ def runs(flags):
 
 
 def test_durations_of_the_paper_lie_in_its_ranges():
-    # In a team of eight the learner is never left alone, so that nobody is held back.
     limit = 8
     present, arrived = presences(lbf_openness("paper", limit), limit, limit, 200, 100)
-    assert present.sum(axis=-1).min() > 2
+    sizes = present.sum(axis=-1)
     stays = []
     for episode in range(100):
         for slot in range(1, limit):
             for start in np.flatnonzero(arrived[episode, :, slot]):
                 later = slice(start + 1, None)
                 gone = ~present[episode, later, slot] | arrived[episode, later, slot]
-                if gone.any():
+                # In a small team somebody may be held back, lest the learner be left alone.
+                if gone.any() and sizes[episode, start : start + gone.argmax() + 2].min() >= 4:
                     stays.append(int(gone.argmax()) + 1)
+    assert len(stays) > 500
     assert set(stays) == set(range(15, 26))
 
     # One of two teammates must stay, so whoever left is the only one away; the wait is longer than

@@ -47,6 +47,11 @@ class Game(Protocol[State]):
         ...
 
     @property
+    def horizon(self) -> Int[Array, ""]:
+        """Steps after which an episode is cut."""
+        ...
+
+    @property
     def actions(self) -> Sequence[str]:
         """The names of the actions, in the order of their numbers."""
         ...

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from dropin.dice import scale
+from dropin.settle import settle
 
 NOWHERE = 2**20
 """A number above that of any cell."""
@@ -31,7 +32,7 @@ def draw_cells(
     twice = jnp.any((taken[:, None] == taken[None]) & (index[:, None] > index[None]), axis=1)
     gone = jnp.where(twice | (taken < 0) | (taken >= total), NOWHERE, taken)
     rank = _draw_ranks(chance, wanted, total - jnp.sum(gone < NOWHERE))
-    return jnp.where(rank < NOWHERE, _past(gone, _below(gone), rank), NOWHERE)
+    return settle(jnp.where(rank < NOWHERE, _past(gone, _below(gone), rank), NOWHERE))
 
 
 def _draw_ranks(
@@ -49,7 +50,7 @@ def _draw_ranks(
             index == k, jnp.sum(ranks < rank), below + (ranks > rank).astype(jnp.int32)
         )
         ranks = jnp.where(index == k, rank, ranks)
-    return ranks
+    return settle(ranks)
 
 
 def _below(numbers: Int[Array, " n"]) -> Int[Array, " n"]:

@@ -32,7 +32,8 @@ class DropinEnv(gymnasium.Env[dict[str, np.ndarray], Any]):
 
     The observation is a dictionary: `agents` [slot, feature], `shared`, `present` and `arrived`
     [slot]; slot 0 is the learner. `info` tells the joint action of the step (`actions`), who
-    `acted`, and the `types` of those present, which a learner is not meant to see.
+    `acted`, and the `types` of the teammates, None for the learner and the absent; a learner is
+    not meant to see them.
     """
 
     metadata = {"render_modes": ["rgb_array", "ansi"], "render_fps": 4}  # noqa: RUF012
@@ -93,10 +94,9 @@ class DropinEnv(gymnasium.Env[dict[str, np.ndarray], Any]):
         assert self._state is not None
         names = self.env.team.pool.names
         present = np.asarray(self._state.game.present)
-        types = [names[number] for number in np.asarray(self._state.cast.type)]
-        return {
-            "types": [name if there else None for name, there in zip(types, present, strict=True)]
-        }
+        numbers = np.where(present, np.asarray(self._state.cast.type), -1)
+        types = [names[number] if number >= 0 else None for number in numbers]
+        return {"types": [None, *types[1:]]}
 
 
 gymnasium.register(

@@ -6,13 +6,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gymnasium import spaces
 
 from dropin.adhoc import EnvState, Observation, make
 from dropin.errors import InputError, MissingExtraError
 from dropin.interop.spaces import action_space, as_dict, check_action, observation_space
 
 try:
+    from gymnasium import spaces
     from pettingzoo import ParallelEnv
 except ImportError:
     raise MissingExtraError("The PettingZoo view", "envs") from None
@@ -33,10 +33,8 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
     def __init__(self, game: str, **settings: Any):
         self.render_mode = None
         self.env = make(game, **settings)
-        most = self.env.team.openness.most_agents(
-            self.env.team.slots,
-            int(self.env.game.horizon),  # pyright: ignore[reportAttributeAccessIssue]
-        )
+        team, horizon = self.env.team, int(self.env.game.horizon)
+        most = team.openness.most_agents(team.slots, horizon)
         self.possible_agents = [LEARNER, *(f"mate_{k}" for k in range(1, most))]
         self.agents: list[str] = []
         self._agent_features, _ = self.env.game.features(self.env.team.slots)

@@ -11,10 +11,15 @@ from dropin.render.picture import Canvas, Names, colour_of
 APPLE, LEAF = "#c8553d", "#5b8c5a"
 
 
+def board(env: AdHoc) -> tuple[int, int]:
+    """Rows and columns."""
+    size = env.game.size  # pyright: ignore[reportAttributeAccessIssue]
+    return size, size
+
+
 def draw(canvas: Canvas, env: AdHoc, state: Any, arrived: np.ndarray, names: Names) -> None:
     """Agents as discs and objects as apples, each with its level, on the grid."""
-    size = env.game.size  # pyright: ignore[reportAttributeAccessIssue]
-    canvas.grid(size)
+    canvas.grid(board(env)[0])
     for row, column, level in np.asarray(state.objects).tolist():
         if level > 0:
             canvas.disc(row, column, 0.34, APPLE)
@@ -37,7 +42,7 @@ def text(env: AdHoc, state: Any, arrived: np.ndarray) -> Text:
 
     Newcomers stand on a bright ground.
     """
-    size = env.game.size  # pyright: ignore[reportAttributeAccessIssue]
+    size, _ = board(env)
     cells: dict[tuple[int, int], tuple[str, str]] = {}
     for row, column, level in np.asarray(state.objects).tolist():
         cells[row, column] = (f"*{level}", APPLE)

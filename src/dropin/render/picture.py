@@ -105,10 +105,9 @@ def short_names(env: AdHoc, state: EnvState) -> list[str]:
 
 def picture(env: AdHoc, state: EnvState, header: str = "") -> "Image":
     """A state as a picture."""
-    size = env.game.size  # pyright: ignore[reportAttributeAccessIssue]
-    canvas = Canvas(size, size)
-    names = short_names(env, state)
-    looks_of(env).draw(canvas, env, state.game, np.asarray(state.arrived), names)
+    looks, names = looks_of(env), short_names(env, state)
+    canvas = Canvas(*looks.board(env))
+    looks.draw(canvas, env, state.game, np.asarray(state.arrived), names)
     canvas.header(header)
     return canvas.finish()
 

@@ -10,12 +10,13 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from dropin.dice import Dice
 from dropin.errors import InputError
+from dropin.settle import settle
 from dropin.teams.types import Scene, Type, as_type
 
 Tree = TypeVar("Tree")
 
 Look = Callable[[Dice, Any, UInt32[Array, " slot"]], Any]
-"""How a game's state looks to each of its agents: (dice, state, character) -> views."""
+"""How a game's state looks to each agent: (dice, state, character) -> views [slot]."""
 
 
 class Cast(eqx.Module):
@@ -63,28 +64,40 @@ class Pool(eqx.Module):
         return select(entering, self.start(dice, entering.shape[0]), cast)
 
     def act(
-        self, dice: Dice, cast: Cast, state: Any, arrived: Bool[Array, " slot"]
-    ) -> tuple[Int[Array, " slot"], Cast]:
-        """What the agent in each slot does.
+        self,
+        dice: Dice,
+        cast: Cast,
+        state: Any,
+        arrived: Bool[Array, " slot"],
+        first: int = 0,
+    ) -> tuple[Int[Array, " actor"], Cast]:
+        """What the agents in the slots from `first` on do.
 
-        Every type plans for every slot and the plan of the agent's own type is selected. The
-        types share their random numbers, since only one plan for a slot is used.
+        Every type plans for every actor and the plan of the actor's own type is selected. The
+        types share their random numbers, since only one plan for an actor is used.
         """
         views = self.look(dice, state, cast.character)
-        scene = Scene(dice.key(), state, arrived, cast.character, views)
-        plans: dict[Callable[[Scene, Any], Int[Array, " slot"]], Any] = {}
+        kind, character, views, memory = jax.tree.map(
+            lambda rows: rows[first:], (cast.type, cast.character, views, cast.memory)
+        )
+        scene = Scene(dice.key(), state, arrived, character, views)
+        plans: dict[Callable[[Scene, Any], Int[Array, " actor"]], Any] = {}
         memories = []
         for number, each in enumerate(self.types):
-            plan, memory = each.plan(scene, cast.memory[number])
+            plan, after = each.plan(scene, memory[number])
             others = plans.get(each.carry_out, plan)
-            plans[each.carry_out] = select(cast.type == number, plan, others)
-            memories.append(memory)
-        actions = jnp.zeros_like(cast.type)
+            plans[each.carry_out] = select(kind == number, plan, others)
+            memories.append(after)
+        actions = jnp.zeros_like(kind)
         for carry_out, plan in plans.items():
             numbers = [n for n, each in enumerate(self.types) if each.carry_out is carry_out]
-            these = jnp.any(cast.type[:, None] == jnp.array([numbers]), axis=1)
-            actions = jnp.where(these, carry_out(scene, plan), actions)
-        return actions, Cast(cast.type, cast.character, tuple(memories))
+            these = jnp.any(kind[:, None] == jnp.array([numbers]), axis=1)
+            settled = jax.tree.map(settle, plan)
+            actions = jnp.where(these, carry_out(scene, settled), actions)
+        remembered = jax.tree.map(
+            lambda old, new: jnp.concatenate([old[:first], new]), cast.memory, tuple(memories)
+        )
+        return settle(actions), Cast(cast.type, cast.character, remembered)
 
 
 def select(which: Bool[Array, "*slot"], yes: Tree, no: Tree) -> Tree:

@@ -10,17 +10,20 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
 
 
 class Scene(eqx.Module):
-    """What the types have to go by in one step, for all slots at once."""
+    """What the types have to go by in one step, for all actors at once.
+
+    Actors are the agents that types have to answer for: as a rule the teammates, slots 1 on.
+    """
 
     key: PRNGKeyArray
     state: Any
     """The state of the game."""
     arrived: Bool[Array, " slot"]
     """Who has just arrived."""
-    character: UInt32[Array, " slot"]
-    """Random bits drawn at each agent's entry; a type takes from them what is individual."""
+    character: UInt32[Array, " actor"]
+    """Random bits drawn at each actor's entry; a type takes from them what is individual."""
     views: Any
-    """The same scene seen by each agent, a pytree with a leading slot axis."""
+    """The same scene seen by each actor, a pytree with a leading actor axis."""
 
 
 class Type(eqx.Module):
@@ -40,12 +43,12 @@ class Type(eqx.Module):
         return ()
 
     def plan(self, scene: Scene, memory: Any) -> tuple[Any, Any]:
-        """What an agent of this type would do in each slot, and its memory afterwards."""
+        """What each actor would do if it were of this type, and its memory afterwards."""
         raise NotImplementedError
 
     @staticmethod
-    def carry_out(scene: Scene, plan: Any) -> Int[Array, " slot"]:
-        """The action that follows from the plan in each slot."""
+    def carry_out(scene: Scene, plan: Any) -> Int[Array, " actor"]:
+        """The action of each actor that follows from its plan."""
         del scene
         return plan
 
@@ -55,8 +58,8 @@ class ViewType(Type):
 
     decide: Callable[[Any], Int[Array, ""]]
 
-    def plan(self, scene: Scene, memory: Any) -> tuple[Int[Array, " slot"], Any]:
-        """The function's answer for each slot."""
+    def plan(self, scene: Scene, memory: Any) -> tuple[Int[Array, " actor"], Any]:
+        """The function's answer for each actor."""
         return jax.vmap(self.decide)(scene.views).astype(jnp.int32), memory
 
 

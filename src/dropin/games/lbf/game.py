@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 from dropin.dice import Dice
 from dropin.errors import InputError, unknown
 from dropin.games.base import Feature, Outcome
-from dropin.games.grid import NOWHERE, draw_cells, draw_free
+from dropin.games.grid import NOWHERE, draw_cells, draw_free, position_of
 
 NONE, NORTH, SOUTH, WEST, EAST, LOAD = range(6)
 MOVES = np.array([[0, 0], [-1, 0], [1, 0], [0, -1], [0, 1], [0, 0]], np.int32)
@@ -82,9 +82,9 @@ class LBF(eqx.Module):
     object_levels: Int[Array, " 2"] = eqx.field(converter=_int, default=(1, 3))
     """Lowest and highest level of an object; a highest of 0 means the sum of the levels of the
     agents present at the start, less one."""
-    agent_border: Int[Array, " 2"] = eqx.field(converter=_int, default=(0, 0))
+    agent_border: tuple[int, ...] = eqx.field(static=True, converter=tuple, default=(0, 0))
     """Rows and columns at the low and at the high end of the grid where no agent appears."""
-    object_border: Int[Array, " 2"] = eqx.field(converter=_int, default=(0, 0))
+    object_border: tuple[int, ...] = eqx.field(static=True, converter=tuple, default=(0, 0))
     """The same for objects."""
 
     def __check_init__(self) -> None:
@@ -132,7 +132,7 @@ class LBF(eqx.Module):
             ("objects", (2 * SPACING * (SPACING + 1) + 1) * (self.objects - 1), self.object_border),
             ("agents", self.objects, self.agent_border),
         ):
-            side = self.size - int(border.sum())
+            side = self.size - sum(border)
             if max(side, 0) ** 2 <= number + slots:
                 raise InputError(
                     f"A grid of {self.size}x{self.size} is too small for {self.objects} objects"
@@ -175,12 +175,12 @@ class LBF(eqx.Module):
     def enter(self, dice: Dice, state: State, entering: Bool[Array, " slot"]) -> State:
         """Newcomers get a free cell and a level."""
         slots = entering.shape[0]
-        side = self.size - jnp.sum(self.agent_border)
+        side = self.size - sum(self.agent_border)
         taken = jnp.concatenate([state.agents[:, :2], state.objects[:, :2]]) - self.agent_border[0]
         inside = jnp.all((taken >= 0) & (taken < side), axis=1)
         taken = jnp.where(inside, taken[:, 0] * side + taken[:, 1], -1)
-        cell = draw_cells(dice.uniform(slots), entering, taken, side * side)
-        position = jnp.stack([cell // side, cell % side], axis=1) + self.agent_border[0]
+        cell = draw_cells(dice.uniform(slots), entering, taken, jnp.int32(side * side))
+        position = position_of(cell, side) + self.agent_border[0]
         level = dice.integers(self.agent_levels[0], self.agent_levels[1], slots)
         newcomers = jnp.concatenate([position, level[:, None]], axis=1)
         agents = jnp.where(entering[:, None], newcomers, state.agents)

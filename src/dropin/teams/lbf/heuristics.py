@@ -22,14 +22,12 @@ NO = 2**20
 
 
 class Aim(eqx.Module):
-    """What an agent is after."""
+    """What an agent is after: the cheapest object, and without one the agent it follows."""
 
     cost: Int[Array, " object"]
     """The cheapest object is the target; those that cost NO are not wanted."""
-    leader: Int[Array, " 2"]
-    """The cell of the agent to follow when no object is wanted."""
-    follows: Bool[Array, ""]
-    """Whether there is such an agent."""
+    leader: Int[Array, ""]
+    """The slot of the agent to follow when no object is wanted; -1 for nobody."""
 
 
 def walk(view: View, aim: Aim) -> Int[Array, ""]:
@@ -39,18 +37,20 @@ def walk(view: View, aim: Aim) -> Int[Array, ""]:
     # One minimum over cost and place together is much faster than arg-min and a gather.
     best = jnp.min(aim.cost * count + number)
     wanted = best < NO * count
-    here = number == best % count
-    target = jnp.sum(jnp.where(here[:, None], view.objects[:, :2], 0), axis=0)
-    gap = jnp.where(wanted, target, aim.leader) - view.me[:2]
+    target = jnp.where(wanted, _row(view.objects, best % count), _row(view.agents, aim.leader))
+    gap = target[:2] - view.me[:2]
 
     anything = anything_possible(view)
-    north_south = jnp.where(gap[0] < 0, view.possible[NORTH], view.possible[SOUTH])
-    west_east = jnp.where(gap[1] < 0, view.possible[WEST], view.possible[EAST])
+    vertical = jnp.where(gap[0] < 0, NORTH, SOUTH)
     sideways = jnp.where(gap[1] < 0, WEST, EAST)
-    action = jnp.where((gap[1] != 0) & west_east, sideways, anything)
-    action = jnp.where((gap[0] != 0) & north_south, jnp.where(gap[0] < 0, NORTH, SOUTH), action)
+    action = jnp.where((gap[1] != 0) & _allows(view, sideways), sideways, anything)
+    action = jnp.where((gap[0] != 0) & _allows(view, vertical), vertical, action)
     action = jnp.where(wanted & (jnp.sum(jnp.abs(gap)) == 1), LOAD, action)
-    return jnp.where(wanted | aim.follows, action, anything)
+    return jnp.where(wanted | (aim.leader >= 0), action, anything)
+
+
+def _allows(view: View, action: Int[Array, ""]) -> Bool[Array, ""]:
+    return jnp.any(view.possible & (jnp.arange(view.possible.shape[0]) == action))
 
 
 def anything_possible(view: View) -> Int[Array, ""]:
@@ -79,8 +79,7 @@ def _middle(view: View) -> Int[Array, " 2"]:
 
 def _for(view: View, cost: Int[Array, " object"], wanted: Bool[Array, " object"]) -> Aim:
     """After the wanted objects in sight."""
-    cost = jnp.where(wanted & view.sees_object, cost, NO)
-    return Aim(cost, view.me[:2], jnp.array(False))
+    return Aim(jnp.where(wanted & view.sees_object, cost, NO), jnp.int32(-1))
 
 
 def _highest_up_to(view: View, level: Int[Array, ""]) -> Int[Array, " object"]:
@@ -91,10 +90,10 @@ def _highest_up_to(view: View, level: Int[Array, ""]) -> Int[Array, " object"]:
     return jnp.where(height <= level, -height, NO // 2 - height)
 
 
-def _farthest(view: View) -> Int[Array, " 3"]:
-    """The agent in sight that is farthest away; a tie is broken at random."""
+def _farthest(view: View) -> Int[Array, ""]:
+    """The slot of the agent in sight that is farthest away; a tie is broken at random."""
     apart = jnp.where(view.sees_agent, _apart(view.agents, view.me[:2]), -1)
-    return _row(view.agents, _one_of(apart == jnp.max(apart), view.chance[1]))
+    return _one_of(apart == jnp.max(apart), view.chance[1])
 
 
 def _row(rows: Int[Array, "n 3"], index: Int[Array, ""]) -> Int[Array, " 3"]:
@@ -102,10 +101,11 @@ def _row(rows: Int[Array, "n 3"], index: Int[Array, ""]) -> Int[Array, " 3"]:
     return jnp.sum(jnp.where(here[:, None], rows, 0), axis=0)
 
 
-def _follow(view: View, leader: Int[Array, " 3"], cost: Int[Array, " object"]) -> Aim:
+def _follow(view: View, leader: Int[Array, ""], cost: Int[Array, " object"]) -> Aim:
     """After what the leader wants; after the leader if no object is in sight."""
     in_company = jnp.sum(view.sees_agent) > 1
-    return Aim(jnp.where(view.sees_object & in_company, cost, NO), leader[:2], in_company)
+    cost = jnp.where(view.sees_object & in_company, cost, NO)
+    return Aim(cost, jnp.where(in_company, leader, -1))
 
 
 class FollowStrongest(eqx.Module):
@@ -119,19 +119,20 @@ class FollowStrongest(eqx.Module):
         slot = jnp.arange(view.agents.shape[0])
         level = jnp.where(view.sees_agent, view.agents[:, 2], 0)
         highest = jnp.max(level)
-        strongest = _row(view.agents, jnp.min(jnp.where(level == highest, slot, NO)))
-        leader = jnp.where(highest > view.me[2], strongest, _farthest(view))
-        level = leader[2]
+        strongest = jnp.min(jnp.where(level == highest, slot, NO))
+        leader = informant = jnp.where(highest > view.me[2], strongest, _farthest(view))
         if self.level_by_cell:
-            there = view.sees_agent & jnp.all(view.agents[:, :2] == leader[None, :2], axis=1)
-            level = _row(view.agents, jnp.max(jnp.where(there, slot, -1)))[2]
-        return _follow(view, leader, _highest_up_to(view, level))
+            cell = _row(view.agents, leader)[:2]
+            there = view.sees_agent & jnp.all(view.agents[:, :2] == cell[None], axis=1)
+            informant = jnp.max(jnp.where(there, slot, -1))
+        return _follow(view, leader, _highest_up_to(view, _row(view.agents, informant)[2]))
 
 
 def follow_farthest(view: View) -> Aim:
     """H2: what H4 would choose for the farthest agent."""
     leader = _farthest(view)
-    return _follow(view, leader, -_apart(view.objects, leader[:2]))
+    cell = _row(view.agents, leader)[:2]
+    return _follow(view, leader, -_apart(view.objects, cell))
 
 
 def highest_feasible(view: View) -> Aim:
@@ -172,10 +173,10 @@ class Forager(Type):
     aim: Callable[[View], Aim]
 
     def plan(self, scene: Scene, memory: Any) -> tuple[Aim, Any]:
-        """What each agent is after."""
+        """What each actor is after."""
         return jax.vmap(self.aim)(scene.views), memory
 
     @staticmethod
-    def carry_out(scene: Scene, plan: Aim) -> Int[Array, " slot"]:
-        """The walk of each agent."""
+    def carry_out(scene: Scene, plan: Aim) -> Int[Array, " actor"]:
+        """The walk of each actor."""
         return jax.vmap(walk)(scene.views, plan)

@@ -7,6 +7,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dropin.dice import Dice
 from dropin.games.lbf.game import LBF, State
+from dropin.settle import settle
 
 
 class View(eqx.Module):
@@ -32,9 +33,8 @@ class Look(eqx.Module):
 
     def __call__(self, dice: Dice, state: State, character: UInt32[Array, " slot"]) -> View:
         """One view a slot."""
-        slots = state.agents.shape[0]
         kind = character % jnp.uint32(len(self.sights))
-        sight = jnp.zeros(slots, jnp.int32)
+        sight = jnp.zeros(kind.shape, jnp.int32)
         for number, radius in enumerate(self.sights):
             sight = jnp.where(kind == number, radius, sight)
 
@@ -45,8 +45,10 @@ class Look(eqx.Module):
             chance: Float[Array, " 2"],
         ) -> View:
             def in_sight(rows: Int[Array, "n 3"]) -> Bool[Array, " n"]:
+                if min(self.sights) >= self.game.size - 1:
+                    return rows[:, 2] > 0
                 apart = jnp.abs(rows[:, :2] - me[None, :2])
-                return jnp.all(apart <= sight, axis=1) & (rows[:, 2] > 0)
+                return settle(jnp.all(apart <= sight, axis=1) & (rows[:, 2] > 0))
 
             return View(
                 me=me,
@@ -58,5 +60,5 @@ class Look(eqx.Module):
                 chance=chance,
             )
 
-        possible, chance = self.game.possible(state), dice.uniform(slots, 2)
+        possible, chance = settle(self.game.possible(state)), dice.uniform(len(sight), 2)
         return jax.vmap(view)(state.agents, sight, possible, chance)

@@ -1,0 +1,176 @@
+"""How fast the games are: environment steps a second with all teammates acting.
+
+Everything is measured in one run, taking turns, because absolute times are not stable on a shared
+machine; read the ratios to the tests' NumPy implementation of one environment. With two cores the
+environments are spread over two devices of one process. "first" is the time of the first call,
+compilation included.
+
+    python benchmarks/games.py [--seconds 2] [--rounds 7]
+"""
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+SLOTS = 5
+COUNTS = (1, 16, 256, 1024)
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+
+def slow_rate(rules: str, seconds: float) -> float:
+    """Steps a second of the tests' NumPy implementation of one environment."""
+    import numpy as np
+    from slow_lbf import SlowLBF  # pyright: ignore[reportMissingImports]
+
+    game, random = SlowLBF(rules, team_limit=SLOTS), np.random.default_rng(0)
+    steps, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        for _ in range(100):
+            game.step(int(random.integers(6)))
+        steps += 100
+    return steps / (time.perf_counter() - start)
+
+
+def serve(rules: str, envs: int, cores: int) -> None:
+    """A worker: for every line "SECONDS" on standard input, the steps a second it reached."""
+    import jax
+    from jax.sharding import NamedSharding, PartitionSpec
+
+    import dropin
+
+    env = dropin.make("lbf", rules=rules, team_limit=SLOTS)
+    length = max(10, 4096 // envs)
+    each = envs // cores
+
+    def run(state: Any, key: Any) -> Any:
+        key, acting, stepping = jax.random.split(key[0], 3)
+        actions = jax.random.randint(acting, (length, each), 0, 6)
+        keys = jax.random.split(stepping, (length, each))
+
+        def step(state: Any, given: Any) -> Any:
+            state, time_step = jax.vmap(env.step)(given[0], state, given[1])
+            return state, time_step.reward.sum()
+
+        state, rewards = jax.lax.scan(step, state, (keys, actions))
+        return state, key[None], rewards.sum(keepdims=True)
+
+    spread = PartitionSpec("core")
+    mesh = jax.make_mesh((cores,), ("core",), devices=jax.devices()[:cores])
+    sharded = jax.jit(
+        jax.shard_map(
+            run, mesh=mesh, in_specs=(spread, spread), out_specs=(spread,) * 3, check_vma=False
+        ),
+        donate_argnums=(0, 1),
+    )
+    start = time.perf_counter()
+    state, _ = jax.vmap(env.reset)(jax.random.split(jax.random.key(0), envs))
+    carry = jax.device_put(
+        (state, jax.random.split(jax.random.key(1), cores)), NamedSharding(mesh, spread)
+    )
+    carry = jax.block_until_ready(sharded(*carry))
+    print(f"ready {time.perf_counter() - start:.1f}", flush=True)
+    for line in sys.stdin:
+        steps, start = 0, time.perf_counter()
+        while time.perf_counter() - start < float(line):
+            carry = jax.block_until_ready(sharded(*carry[:2]))
+            steps += length * envs
+        rate = steps / (time.perf_counter() - start)
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"{rate:.1f} {memory:.0f}", flush=True)
+
+
+class Worker:
+    """`serve` in a process of its own."""
+
+    def __init__(self, rules: str, envs: int, cores: int):
+        flags = f"--xla_force_host_platform_device_count={cores} --xla_cpu_multi_thread_eigen=false"
+        pinned = ["taskset", "-c", ",".join(map(str, range(cores)))]
+        self.name = f"{envs} envs, {cores} core{'s' if cores > 1 else ''}"
+        self.process = subprocess.Popen(
+            [*pinned, sys.executable, __file__, "--serve", rules, str(envs), str(cores)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+        )
+        self.first_seconds = float(self._hear().split()[1])
+
+    def _hear(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def measure(self, seconds: float) -> tuple[float, float]:
+        """Steps a second, and the most memory so far in MiB."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+        rate, memory = self._hear().split()
+        return float(rate), float(memory)
+
+    def close(self) -> None:
+        """Let the process end by itself."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def measure(rules: str, seconds: float, rounds: int) -> None:
+    workers = [Worker(rules, envs, 1) for envs in COUNTS]
+    workers += [Worker(rules, envs, 2) for envs in COUNTS[2:]]
+    slow: list[float] = []
+    fast: dict[str, list[float]] = {worker.name: [] for worker in workers}
+    memory: dict[str, float] = {}
+    for _ in range(rounds):
+        for worker in workers:
+            rate, memory[worker.name] = worker.measure(seconds)
+            fast[worker.name].append(rate)
+        slow.append(slow_rate(rules, seconds))
+
+    print(f"\nLBF, rules {rules}, {SLOTS} slots, all heuristic types; median of {rounds} rounds")
+    print(
+        f"{'':>20} {'steps/s':>10} {'ratio':>7} {'lowest':>7} {'highest':>8}"
+        f" {'MiB':>6} {'first':>6}"
+    )
+    row("NumPy, one env", slow, slow)
+    for worker in workers:
+        row(worker.name, fast[worker.name], slow, memory[worker.name], worker.first_seconds)
+        worker.close()
+
+
+def row(
+    name: str, rates: list[float], slow: list[float], memory: float = 0, first: float = 0
+) -> None:
+    """A line of the table; ratios are to the NumPy rate of the same round."""
+    ratios = [rate / one for rate, one in zip(rates, slow, strict=True)]
+    used = f" {memory:>6.0f} {first:>5.0f}s" if memory else ""
+    print(
+        f"{name:>20} {statistics.median(rates):>10,.0f} {statistics.median(ratios):>7.1f}"
+        f" {min(ratios):>7.1f} {max(ratios):>8.1f}{used}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement")
+    parser.add_argument("--rounds", type=int, default=7, help="measurements of everything")
+    parser.add_argument("--rules", nargs="+", default=["paper", "reference"])
+    parser.add_argument(
+        "--serve", nargs=3, metavar=("RULES", "ENVS", "CORES"), help=argparse.SUPPRESS
+    )
+    options = parser.parse_args()
+    if options.serve:
+        serve(options.serve[0], int(options.serve[1]), int(options.serve[2]))
+        return
+    for rules in options.rules:
+        measure(rules, options.seconds, options.rounds)
+
+
+if __name__ == "__main__":
+    main()

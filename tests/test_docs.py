@@ -1,0 +1,86 @@
+"""The site builds, its tables come from the code, and the code on its pages runs."""
+
+import html
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dropin.adhoc import make
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+
+
+def blocks(page: Path) -> list[str]:
+    """The Python on a page."""
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def test_the_site_builds_and_its_tables_say_what_the_code_says(tmp_path):
+    # One test, so that the site is built once however many processes the tests are spread over.
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        env=os.environ | {"JAX_PLATFORMS": "cpu", "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for rules in ("paper", "reference"):
+        check_game(text_of(tmp_path, "games/lbf"), rules)
+        check_types(text_of(tmp_path, "teammates"), rules)
+    check_commands(re.sub(r"<[^>]+>", "", text_of(tmp_path, "commands")))
+    for page in tmp_path.rglob("*.html"):
+        check_page(page.read_text())
+    assert not list(tmp_path.rglob("hooks*"))
+
+
+def text_of(site: Path, page: str) -> str:
+    return html.unescape((site / page / "index.html").read_text())
+
+
+def check_game(page, rules):
+    agent, shared = make("lbf", rules=rules, team_limit=5).game.features(5)
+    for each in [*agent, *shared]:
+        row = rf"<td>{each.name}</td>\s*<td>{each.meaning}</td>\s*<td>{each.low:g}</td>"
+        assert re.search(rf"{row}\s*<td>{each.high:g}</td>\s*<td>{each.absent:g}</td>", page)
+    for setting in ("LBF.horizon", "LBF.object_border", "Durations.head_start", "Look.sights"):
+        assert f"<code>{setting}</code>" in page
+    durations = {"paper": "(15, 25)", "reference": "(11, 20)"}
+    assert f"<code>{durations[rules]}</code>" in page
+
+
+def check_types(page, rules):
+    for each in make("lbf", rules=rules).team.pool.types:
+        assert re.search(rf"<td><code>{each.name}</code></td>\s*<td>{each.about}</td>", page)
+
+
+def check_commands(page):
+    assert "$ dropin play lbf" in page
+    assert "The episode ends after" in page
+    assert "--team-limit" in page
+
+
+def check_page(text):
+    """No marker is left, and nothing is fetched from elsewhere."""
+    assert not re.search(r"<!-- (features|types|settings|options|run|example) ", text)
+    assert not re.search(r'<(script|link|img)[^>]+(src|href)="?https?:', text)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem
+)
+def test_the_code_on_a_page_runs(page):
+    for block in blocks(page):
+        exec(compile(block, str(page), "exec"), {"__name__": "page"})
+
+
+def test_the_code_of_the_readme_is_run_elsewhere():
+    batch, gymnasium = blocks(ROOT / "README.md")
+    assert (ROOT / "examples" / "batch.py").read_text().endswith(batch)
+    assert gymnasium in blocks(ROOT / "docs" / "views.md")
