@@ -13,10 +13,10 @@ demo: $(APP)
 	$(BIN)/dropin play lbf --team-limit 5 --seed 2 --learner H6 --gif demo/episode.gif --force
 
 test: lint types imports $(DEV)
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: $(DEV)
-	$(BIN)/pytest -n 2 -m slow
+	$(BIN)/pytest -n 2 --dist loadfile -m slow
 
 lint: $(DEV)
 	$(BIN)/ruff check .

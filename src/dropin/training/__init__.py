@@ -1,0 +1,1 @@
+"""Training: the compiled loop that all value-based learners share."""

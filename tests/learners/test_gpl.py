@@ -1,0 +1,106 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dropin.adhoc import make
+from dropin.learners.gpl import (
+    GPL,
+    GPLConfig,
+    prediction_error,
+    state_value,
+    value_error,
+)
+
+SMALL = GPLConfig(
+    type_units=6, type_memory=5, type_size=4, graph_units=5, rank=2, message_units=4, embedding=5
+)
+ENV = make("lbf", team_limit=3)
+LEARNER = GPL(ENV, SMALL, key=jax.random.key(0))
+
+
+@pytest.fixture(scope="module")
+def seen():
+    return ENV.reset(jax.random.key(1))[1]
+
+
+def nonzero(tree):
+    return [bool(jnp.any(leaf != 0)) for leaf in jax.tree.leaves(eqx.filter(tree, eqx.is_array))]
+
+
+def test_each_loss_reaches_its_own_part_alone(seen):
+    actions, acted = jnp.array([1, 2, 3]), jnp.ones(3, bool)
+
+    def losses(learner):
+        outlook, _ = learner(learner.start(3), seen)
+        missed, _, count = prediction_error(outlook, actions, acted)
+        return value_error(outlook, actions, acted, jnp.float32(3.0)), missed / count
+
+    value = eqx.filter_grad(lambda learner: losses(learner)[0])(LEARNER)
+    agent = eqx.filter_grad(lambda learner: losses(learner)[1])(LEARNER)
+    assert not any(nonzero(value.agent))
+    assert not any(nonzero(agent.value))
+    assert all(nonzero(value.value))
+    assert all(nonzero(agent.agent))
+
+
+def test_action_values_give_the_agent_part_no_gradient(seen):
+    def total(learner):
+        return jnp.sum(learner(learner.start(3), seen)[0].values)
+
+    assert not any(nonzero(eqx.filter_grad(total)(LEARNER).agent))
+
+
+def test_memory_is_zero_for_newcomers_and_kept_for_stayers_in_the_real_environment():
+    """Against a learner whose memory is a list of what it saw of each agent since its arrival."""
+    env = make("lbf", rules="reference", team_limit=5)
+    learner = GPL(env, SMALL, key=jax.random.key(2))
+    think, step = eqx.filter_jit(learner), eqx.filter_jit(env.step)
+    state, seen = env.reset(jax.random.key(3))
+    memory = learner.start(5)
+    history: list[list] = [[] for _ in range(5)]
+    arrivals = ends = 0
+    for number in range(70):
+        _, memory = think(memory, seen)
+        for slot in range(5):
+            if seen.arrived[slot]:
+                history[slot] = []
+            history[slot].append((seen.agents, seen.shared))
+        for slot in np.flatnonzero(seen.present):
+            alone = learner.value.types.start(5)
+            for agents, shared in history[slot]:
+                _, alone = TYPES(learner, alone, agents, shared)
+            assert np.allclose(memory.value.hidden[slot], alone.hidden[slot], atol=1e-6)
+        state, time_step = step(jax.random.key(number), state, jnp.int32(number % 6))
+        seen = time_step.observation
+        ends += bool(time_step.done)
+        arrivals += int(seen.arrived.sum())
+    assert ends >= 1
+    assert arrivals > 6
+
+
+@eqx.filter_jit
+def TYPES(learner, memory, agents, shared):  # noqa: N802
+    return learner.value.types(memory, agents, shared, jnp.zeros(agents.shape[0], bool))
+
+
+def test_the_value_of_a_state():
+    values = jnp.array([1.0, 3.0, 2.0])
+    assert float(state_value(values, "q", jnp.float32(1))) == 3
+    weights = np.exp(np.array([1, 3, 2]) / 0.5)
+    expected = (weights / weights.sum() * [1, 3, 2]).sum()
+    assert float(state_value(values, "spi", jnp.float32(0.5))) == pytest.approx(expected, rel=1e-5)
+    assert float(state_value(values, "spi", jnp.float32(1e-3))) == pytest.approx(3)
+
+
+def test_the_prediction_error_is_of_teammates_that_acted(seen):
+    outlook, _ = LEARNER(LEARNER.start(3), seen)
+    chances = np.asarray(jax.nn.softmax(outlook.logits))
+    actions = jnp.array([5, 0, 4])
+    missed, _, count = prediction_error(outlook, actions, jnp.array([True, False, True]))
+    assert float(count) == 1
+    assert float(missed) == pytest.approx(-np.log(chances[2, 4]), rel=1e-5)
+    likeliest = jnp.argmax(outlook.logits, axis=1)
+    _, right, count = prediction_error(outlook, likeliest, jnp.ones(3, bool))
+    assert float(right) == float(count) == 2
