@@ -13,7 +13,7 @@ from dropin.teams.openness import Closed, Scripted
 
 
 @eqx.filter_jit
-def rollout(env, key, steps, envs=1):
+def rollout(env, key, steps=130, envs=8):
     """States and time steps of random learners, [env, time, ...], and the first observations."""
 
     def one(key):
@@ -31,7 +31,7 @@ def rollout(env, key, steps, envs=1):
     return jax.vmap(one)(jax.random.split(key, envs))
 
 
-ENVS = [make("lbf", rules=rules, team_limit=2, slots=5) for rules in ("paper", "reference")]
+ENVS = {rules: make("lbf", rules=rules, team_limit=2, slots=5) for rules in ("paper", "reference")}
 
 
 def with_limit(env, limit):
@@ -40,9 +40,9 @@ def with_limit(env, limit):
 
 @given(seed=st.integers(0, 2**31 - 1), limit=st.integers(2, 5))
 def test_what_holds_in_every_episode(seed, limit):
-    for slots_only in ENVS:
-        env = with_limit(slots_only, limit)
-        _, (states, steps) = jax.device_get(rollout(env, jax.random.key(seed), 120))
+    for each in ENVS.values():
+        env = with_limit(each, limit)
+        _, (states, steps) = jax.device_get(rollout(env, jax.random.key(seed)))
         states, steps = jax.tree.map(lambda leaf: leaf[0], (states, steps))
         agents, objects = states.game.agents, states.game.objects
         present = agents[..., 2] > 0
@@ -78,8 +78,8 @@ def test_what_holds_in_every_episode(seed, limit):
 
 
 def test_a_step_is_the_game_with_the_joint_action(rules):
-    env = make("lbf", rules=rules, team_limit=5)
-    _, (states, steps) = rollout(env, jax.random.key(0), 60, envs=8)
+    env = with_limit(ENVS[rules], 5)
+    _, (states, steps) = rollout(env, jax.random.key(0))
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), (states, steps))
     _, outcome = eqx.filter_jit(eqx.filter_vmap(env.game.step))(flat[0].game, flat[1].actions)
     assert np.array_equal(outcome.rewards, flat[1].rewards)
@@ -88,8 +88,8 @@ def test_a_step_is_the_game_with_the_joint_action(rules):
 
 
 def test_the_final_observation_is_the_end_and_the_next_one_the_new_start(rules):
-    env = make("lbf", rules=rules, team_limit=3)
-    _, (states, steps) = jax.device_get(rollout(env, jax.random.key(1), 130, envs=4))
+    env = with_limit(ENVS[rules], 3)
+    _, (states, steps) = jax.device_get(rollout(env, jax.random.key(1)))
     done = steps.terminated | steps.truncated
     assert steps.truncated.sum() >= 4
     same = (steps.final.agents == steps.observation.agents).all(axis=(-1, -2))
@@ -117,8 +117,8 @@ def test_without_restart_the_episode_stays_at_its_end():
 
 
 def test_the_same_key_gives_the_same_episode():
-    env = make("lbf", team_limit=5)
-    first, second = (rollout(env, jax.random.key(9), 40) for _ in range(2))
+    env = with_limit(ENVS["paper"], 5)
+    first, second = (rollout(env, jax.random.key(9)) for _ in range(2))
     assert eqx.tree_equal(first, second)
 
 
@@ -160,7 +160,7 @@ def test_a_schedule_drives_the_team():
 
 def test_only_the_types_asked_for_are_drawn():
     env = make("lbf", team_limit=5, types=["H3", "H8"])
-    _, (states, _) = rollout(env, jax.random.key(0), 100, envs=4)
+    _, (states, _) = rollout(env, jax.random.key(0))
     assert env.team.pool.names == ("H3", "H8")
     assert set(np.unique(states.cast.type)) == {0, 1}
 
@@ -184,7 +184,7 @@ def test_a_function_can_be_a_type():
     env = make("lbf", team_limit=3, types=[lazy, "H6"], openness=Closed())
     assert env.team.pool.names == ("lazy", "H6")
     assert env.team.pool.types[0].about == "Never moves."
-    _, (states, steps) = rollout(env, jax.random.key(0), 50, envs=4)
+    _, (states, steps) = rollout(env, jax.random.key(0))
     lazily = np.asarray(states.cast.type == 0)[..., 1:]
     assert (np.asarray(steps.actions)[..., 1:][lazily] == 0).all()
     assert lazily.any()

@@ -1,5 +1,6 @@
 """Types: the policies of teammates."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -42,9 +43,9 @@ class Type(eqx.Module):
         del slots
         return ()
 
+    @abstractmethod
     def plan(self, scene: Scene, memory: Any) -> tuple[Any, Any]:
         """What each actor would do if it were of this type, and its memory afterwards."""
-        raise NotImplementedError
 
     @staticmethod
     def carry_out(scene: Scene, plan: Any) -> Int[Array, " actor"]:
