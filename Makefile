@@ -8,9 +8,12 @@ export JAX_PLATFORMS ?= cpu
 
 .PHONY: demo test test-slow lint format types imports bench docs clean
 
+# Two runs side by side, one a core; interrupted, the same command goes on.
 demo: $(APP)
-	mkdir -p demo
-	$(BIN)/dropin play lbf --team-limit 5 --seed 2 --learner H6 --gif demo/episode.gif --force
+	if test -d demo/runs; then $(BIN)/dropin train --resume demo/runs --keep all; \
+	else $(BIN)/dropin train lbf gpl-q --rules reference --seeds 0,1 --steps 960000 \
+	--checkpoint-every 80000 --keep all --directory demo/runs; fi
+	$(BIN)/python examples/demo.py demo/runs
 
 test: lint types imports $(DEV)
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
@@ -34,6 +37,7 @@ imports: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python benchmarks/games.py
+	$(BIN)/python benchmarks/training.py
 
 docs: $(DEV)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site

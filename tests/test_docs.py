@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import tiny
 
+import dropin
 from dropin.adhoc import make
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,7 +82,21 @@ def test_the_code_on_a_page_runs(page):
         exec(compile(block, str(page), "exec"), {"__name__": "page"})
 
 
-def test_the_code_of_the_readme_is_run_elsewhere():
-    batch, gymnasium = blocks(ROOT / "README.md")
+def test_the_training_of_the_readme_runs(tmp_path, monkeypatch):
+    """With less training."""
+    monkeypatch.chdir(tmp_path)
+
+    def train(game, learner, directory, steps):
+        assert (game, steps) == ("lbf", 960_000)
+        return tiny.run(directory, learner)
+
+    monkeypatch.setitem(vars(dropin), "train", train)
+    names = {}
+    exec(blocks(ROOT / "README.md")[1], names)
+    assert names["env"].team.pool.names == ("H6", "gpl-q")
+
+
+def test_other_code_of_the_readme_is_run_elsewhere():
+    batch, _, gymnasium = blocks(ROOT / "README.md")
     assert (ROOT / "examples" / "batch.py").read_text().endswith(batch)
     assert gymnasium in blocks(ROOT / "docs" / "views.md")

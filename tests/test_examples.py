@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import tiny
 
 ROOT = Path(__file__).resolve().parent.parent
+
 SAYS = {
     "batch.py": r"25600 steps of a random learner, mean reward 0\.\d+\nteams of 2 to 5 agents",
+    "demo.py": r"random +0\.\d+(.|\n)*untrained GPL-Q(.|\n)*trained GPL-Q(.|\n)*replay.gif",
     "gymnasium_loop.py": r"episode 4: \d+ steps, return \d+, team of [23] to 3 agents",
     "own_type.py": r"teammates H6: mean return .*\nteammates H6 and escort: mean return",
     "scripted_team.py": r"Start: the learner, (.|\n)*The episode ends after \d+ steps",
@@ -21,10 +24,18 @@ def test_every_example_is_tested():
     assert sorted(SAYS) == sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 
-@pytest.mark.parametrize("name", SAYS)
-def test_an_example_runs_and_says_something(name):
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name == "demo.py" else ()) for name in SAYS],
+)
+def test_an_example_runs_and_says_something(name, tmp_path):
+    arguments = []
+    if name == "demo.py":  # It shows runs that `make demo` has trained.
+        for seed in (0, 1):
+            tiny.run(tmp_path / "runs" / f"seed-{seed}", seed=seed, keep=None)
+        arguments = [str(tmp_path / "runs")]
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(ROOT / "examples" / name)],
+        [sys.executable, "-W", "error", str(ROOT / "examples" / name), *arguments],
         env=os.environ | {"JAX_PLATFORMS": "cpu"},
         capture_output=True,
         text=True,

@@ -5,21 +5,49 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dropin.adhoc import AdHoc, make
-    from dropin.errors import InputError
+    from dropin.agents import Agent, load_agent
+    from dropin.errors import InputError, StoppedError
+    from dropin.evaluation.evaluate import evaluate
     from dropin.teams.openness import Closed, Durations, Scripted
+    from dropin.training.config import EvaluationConfig
+    from dropin.training.loop import resume_run, train
+    from dropin.training.update import TrainConfig
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "AdHoc": "dropin.adhoc",
+    "Agent": "dropin.agents",
+    "EvaluationConfig": "dropin.training.config",
+    "StoppedError": "dropin.errors",
+    "TrainConfig": "dropin.training.update",
+    "evaluate": "dropin.evaluation.evaluate",
+    "load_agent": "dropin.agents",
     "make": "dropin.adhoc",
+    "resume_run": "dropin.training.loop",
+    "train": "dropin.training.loop",
     "Closed": "dropin.teams.openness",
     "Durations": "dropin.teams.openness",
     "Scripted": "dropin.teams.openness",
     "InputError": "dropin.errors",
 }
 
-__all__ = ["AdHoc", "Closed", "Durations", "InputError", "Scripted", "make"]
+__all__ = [
+    "AdHoc",
+    "Agent",
+    "Closed",
+    "Durations",
+    "EvaluationConfig",
+    "InputError",
+    "Scripted",
+    "StoppedError",
+    "TrainConfig",
+    "evaluate",
+    "load_agent",
+    "make",
+    "resume_run",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,7 @@
 """The ad hoc environment: a game and a team, seen by the learner alone."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +15,7 @@ from dropin.games import check_rules, find
 from dropin.games.base import Game, Outcome
 from dropin.teams.openness import LEAST, Openness
 from dropin.teams.pool import Cast, Pool, select
-from dropin.teams.types import Type
+from dropin.teams.types import Recruit, Type
 
 
 class Observation(eqx.Module):
@@ -88,6 +89,24 @@ class Team(eqx.Module):
         self.openness.check(self.slots, limit)
 
 
+@dataclass(frozen=True)
+class Interface:
+    """What a learner meets in a game: the names of what it sees of each agent and of all, and of
+    what it can do. A learner that was trained in one environment fits all with the same."""
+
+    game: str
+    agents: tuple[str, ...]
+    shared: tuple[str, ...]
+    actions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, game: Game[Any], slots: int = LEAST) -> "Interface":
+        """What a learner meets in a game; the names do not depend on the number of slots."""
+        agents, shared = game.features(slots)
+        names = (tuple(each.name for each in part) for part in (agents, shared))
+        return cls(game.name, *names, actions=tuple(game.actions))
+
+
 class AdHoc(eqx.Module):
     """A game played by the learner in slot 0 with a team of others.
 
@@ -100,6 +119,16 @@ class AdHoc(eqx.Module):
 
     def __check_init__(self) -> None:
         self.game.check(self.team.slots)
+
+    @property
+    def interface(self) -> Interface:
+        """What a learner meets here."""
+        return Interface.of(self.game, self.team.slots)
+
+    def with_limit(self, limit: int) -> "AdHoc":
+        """The same with another team limit, for which there must be slots."""
+        team = Team(self.team.pool, self.team.openness, limit, self.team.slots)  # pyright: ignore[reportArgumentType]
+        return AdHoc(self.game, team)
 
     def reset(self, key: PRNGKeyArray) -> tuple[EnvState, Observation]:
         """The start of an episode."""
@@ -187,15 +216,15 @@ def make(
     rules: str = "paper",
     team_limit: int = 3,
     slots: int | None = None,
-    types: Sequence[str | Type | Callable[..., Any]] | None = None,
+    types: Sequence[str | Type | Recruit | Callable[..., Any]] | None = None,
     openness: Openness | None = None,
     **changes: Any,
 ) -> AdHoc:
     """An ad hoc environment by name.
 
     `slots` is the number of places for agents in every array (the team limit by default; more
-    allow a larger limit later). `types` are names from the game's pool, types, or functions from
-    a view to an action. `changes` are fields of the game that differ from its rules.
+    allow a larger limit later). `types` are names from the game's pool, types, trained agents, or
+    functions from a view to an action. `changes` are fields of the game that differ from its rules.
 
     >>> env = make("lbf", team_limit=5, types=["H1", "H3"], size=10)
     """
@@ -206,11 +235,16 @@ def make(
     teammates = import_module(f"dropin.teams.{entry.name}.pool")
     pool = teammates.pool(rulebook, rules)
     if types is not None:
-        given = [type_named(pool, each) if isinstance(each, str) else each for each in types]
-        pool = Pool(given, pool.look)
+        pool = Pool([_as_given(pool, rulebook, each) for each in types], pool.look)
     if openness is None:
         openness = teammates.openness(rules, slots)
     return AdHoc(rulebook, Team(pool, openness, team_limit, slots))  # pyright: ignore[reportArgumentType]
+
+
+def _as_given(pool: Pool, game: Game[Any], given: Any) -> Any:
+    if isinstance(given, str):
+        return type_named(pool, given)
+    return given.as_type(game) if isinstance(given, Recruit) else given
 
 
 def type_named(pool: Pool, name: str, also: Sequence[str] = ()) -> Type:

@@ -8,6 +8,10 @@ class InputError(ValueError):
     """Something the user gave cannot be used; the message names it and says what can."""
 
 
+class StoppedError(RuntimeError):
+    """Work had to stop; the message says why, what is kept, and how to go on."""
+
+
 class MissingExtraError(ImportError):
     """An optional package is needed; the message says how to install it."""
 

@@ -1,44 +1,77 @@
-"""Whoever can play in the learner's place without having learned anything."""
+"""Players: whoever can play in the learner's place."""
 
-from collections.abc import Callable
+from abc import abstractmethod
+from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from dropin.adhoc import AdHoc, EnvState, type_named
+from dropin.adhoc import AdHoc, EnvState, Observation, type_named
 from dropin.dice import Dice
-from dropin.errors import InputError
-from dropin.teams.pool import Pool
-
-Player = Callable[[PRNGKeyArray, EnvState], Int[Array, ""]]
-"""Chooses the action of slot 0."""
+from dropin.teams.pool import Cast, Pool, select
 
 RANDOM = "random"
 
 
+class Player(eqx.Module):
+    """Chooses the action of slot 0. A pure function of one environment: `vmap` it.
+
+    `seen.arrived` says when to forget, so that episodes can follow one another.
+    """
+
+    @abstractmethod
+    def start(self, slots: int) -> Any:
+        """The memory at the start of an episode."""
+
+    @abstractmethod
+    def act(
+        self, key: PRNGKeyArray, state: EnvState, seen: Observation, memory: Any
+    ) -> tuple[Int[Array, ""], Any]:
+        """An action, and the memory afterwards. Only a type looks at the state."""
+
+
+class RandomPlayer(Player):
+    """Every action with the same chance."""
+
+    actions: int = eqx.field(static=True)
+
+    def start(self, slots: int) -> tuple[()]:
+        """Nothing to remember."""
+        del slots
+        return ()
+
+    def act(
+        self, key: PRNGKeyArray, state: EnvState, seen: Observation, memory: Any
+    ) -> tuple[Int[Array, ""], Any]:
+        """Any action."""
+        del state, seen
+        return jax.random.randint(key, (), 0, self.actions), memory
+
+
+class TypePlayer(Player):
+    """Acts as a teammate of the only type in its pool would in slot 0."""
+
+    pool: Pool
+
+    def start(self, slots: int) -> Any:
+        """The type's memory."""
+        return tuple(each.start(slots) for each in self.pool.types)
+
+    def act(
+        self, key: PRNGKeyArray, state: EnvState, seen: Observation, memory: Any
+    ) -> tuple[Int[Array, ""], Any]:
+        """What the type does; its character stays what it was at the start of the episode."""
+        memory = select(seen.arrived, self.start(seen.arrived.shape[0]), memory)
+        cast = Cast(jnp.zeros_like(state.cast.type), state.cast.character, memory)
+        actions, cast = self.pool.act(Dice(key), cast, state.game, state.arrived)
+        return actions[0], cast.memory
+
+
 def player(env: AdHoc, name: str) -> Player:
     """`random`, or a type of the environment's pool by its name."""
-    return random_player(env) if name == RANDOM else type_player(env, name)
-
-
-def random_player(env: AdHoc) -> Player:
-    """Every action with the same chance."""
-    number = len(env.game.actions)
-    return lambda key, _: jax.random.randint(key, (), 0, number)
-
-
-def type_player(env: AdHoc, name: str) -> Player:
-    """Acts as a teammate of this type would in slot 0."""
+    if name == RANDOM:
+        return RandomPlayer(len(env.game.actions))
     kind = type_named(env.team.pool, name, also=(RANDOM,))
-    if jax.tree.leaves(kind.start(env.team.slots)):
-        raise InputError(f"Type {name!r} has a memory and cannot take the learner's place.")
-    alone = Pool([kind], env.team.pool.look)
-
-    def act(key: PRNGKeyArray, state: EnvState) -> Int[Array, ""]:
-        # The learner's character stays what it was at the start of the episode.
-        dice = Dice(key)
-        cast = alone.start(dice, env.team.slots)
-        cast = type(cast)(cast.type, state.cast.character, cast.memory)
-        return alone.act(dice, cast, state.game, state.arrived)[0][0]
-
-    return act
+    return TypePlayer(Pool([kind], env.team.pool.look))

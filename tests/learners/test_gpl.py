@@ -1,3 +1,5 @@
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,6 +10,7 @@ from dropin.adhoc import make
 from dropin.learners.gpl import (
     GPL,
     GPLConfig,
+    choose,
     prediction_error,
     state_value,
     value_error,
@@ -16,8 +19,8 @@ from dropin.learners.gpl import (
 SMALL = GPLConfig(
     type_units=6, type_memory=5, type_size=4, graph_units=5, rank=2, message_units=4, embedding=5
 )
-ENV = make("lbf", team_limit=3)
-LEARNER = GPL(ENV, SMALL, key=jax.random.key(0))
+ENV, KEY = make("lbf", team_limit=3), jax.random.key(0)
+LEARNER = GPL(ENV.interface, SMALL, key=jax.random.key(0))
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,7 @@ def test_each_loss_reaches_its_own_part_alone(seen):
     actions, acted = jnp.array([1, 2, 3]), jnp.ones(3, bool)
 
     def losses(learner):
-        outlook, _ = learner(learner.start(3), seen)
+        outlook, _ = learner(learner.start(3), seen, KEY)
         missed, _, count = prediction_error(outlook, actions, acted)
         return value_error(outlook, actions, acted, jnp.float32(3.0)), missed / count
 
@@ -47,7 +50,7 @@ def test_each_loss_reaches_its_own_part_alone(seen):
 
 def test_action_values_give_the_agent_part_no_gradient(seen):
     def total(learner):
-        return jnp.sum(learner(learner.start(3), seen)[0].values)
+        return jnp.sum(learner(learner.start(3), seen, KEY)[0].values)
 
     assert not any(nonzero(eqx.filter_grad(total)(LEARNER).agent))
 
@@ -55,14 +58,14 @@ def test_action_values_give_the_agent_part_no_gradient(seen):
 def test_memory_is_zero_for_newcomers_and_kept_for_stayers_in_the_real_environment():
     """Against a learner whose memory is a list of what it saw of each agent since its arrival."""
     env = make("lbf", rules="reference", team_limit=5)
-    learner = GPL(env, SMALL, key=jax.random.key(2))
+    learner = GPL(env.interface, SMALL, key=jax.random.key(2))
     think, step = eqx.filter_jit(learner), eqx.filter_jit(env.step)
     state, seen = env.reset(jax.random.key(3))
     memory = learner.start(5)
     history: list[list] = [[] for _ in range(5)]
     arrivals = ends = 0
     for number in range(70):
-        _, memory = think(memory, seen)
+        _, memory = think(memory, seen, KEY)
         for slot in range(5):
             if seen.arrived[slot]:
                 history[slot] = []
@@ -80,6 +83,19 @@ def test_memory_is_zero_for_newcomers_and_kept_for_stayers_in_the_real_environme
     assert arrivals > 6
 
 
+def test_actions_are_greedy_but_for_a_share():
+    values = jnp.array([0.0, 2.0, 1.0])
+    keys = jax.random.split(jax.random.key(0), 30_000)
+
+    def shares(policy, epsilon, temperature):
+        one = partial(choose, policy, values, jnp.float32(epsilon), jnp.float32(temperature))
+        return np.bincount(jax.jit(jax.vmap(one))(keys)) / keys.size
+
+    assert shares("q", 0.3, 1) == pytest.approx([0.1, 0.8, 0.1], abs=0.01)
+    weights = np.exp(np.array([0, 2, 1]) / 0.5)
+    assert shares("spi", 0, 0.5) == pytest.approx(weights / weights.sum(), abs=0.01)
+
+
 @eqx.filter_jit
 def TYPES(learner, memory, agents, shared):  # noqa: N802
     return learner.value.types(memory, agents, shared, jnp.zeros(agents.shape[0], bool))
@@ -95,7 +111,7 @@ def test_the_value_of_a_state():
 
 
 def test_the_prediction_error_is_of_teammates_that_acted(seen):
-    outlook, _ = LEARNER(LEARNER.start(3), seen)
+    outlook, _ = LEARNER(LEARNER.start(3), seen, KEY)
     chances = np.asarray(jax.nn.softmax(outlook.logits))
     actions = jnp.array([5, 0, 4])
     missed, _, count = prediction_error(outlook, actions, jnp.array([True, False, True]))

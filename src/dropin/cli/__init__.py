@@ -7,13 +7,17 @@ import tyro
 from tyro.extras import SubcommandApp
 
 from dropin import __version__
-from dropin.cli import look, play
-from dropin.errors import InputError, MissingExtraError
+from dropin.cli import evaluate, look, play, plot, train
+from dropin.errors import InputError, MissingExtraError, StoppedError
 
 app = SubcommandApp()
 app.command(look.games)
 app.command(look.types)
+app.command(look.learners)
 app.command(play.play)
+app.command(train.train)
+app.command(evaluate.evaluate)
+app.command(plot.plot)
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -32,5 +36,8 @@ def main(args: Sequence[str] | None = None) -> None:
     except (InputError, MissingExtraError) as error:
         print(f"dropin: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except StoppedError as error:
+        print(f"dropin: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

@@ -1,24 +1,26 @@
 """Commands that show what there is."""
 
-from rich.console import Console
-from rich.table import Table
 from tyro.conf import Positional
 
+from dropin.cli.show import show_table
 from dropin.games import CATALOGUE, RULES
+from dropin.learners import LEARNERS
 
 
 def games() -> None:
     """List the games and the sets of rules."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("game", "title", "about"):
-        table.add_column(column, no_wrap=column == "game")
-    for entry in CATALOGUE.values():
-        table.add_row(entry.name, entry.title, entry.about)
-    console = Console()
-    console.print(table)
-    console.print()
+    entries = CATALOGUE.values()
+    show_table(
+        ("game", "title", "about"), [(each.name, each.title, each.about) for each in entries]
+    )
+    print()
     for name, about in RULES.items():
-        console.print(f"--rules {name}: {about}", highlight=False)
+        print(f"--rules {name}: {about}")
+
+
+def learners() -> None:
+    """List the learners."""
+    show_table(("learner", "about"), [(each.name, each.about) for each in LEARNERS.values()])
 
 
 def types(game: Positional[str], rules: str = "paper") -> None:
@@ -30,9 +32,5 @@ def types(game: Positional[str], rules: str = "paper") -> None:
     """
     from dropin.adhoc import make
 
-    table = Table(box=None, pad_edge=False)
-    for column in ("type", "what it does"):
-        table.add_column(column, no_wrap=column == "type")
-    for each in make(game, rules=rules).team.pool.types:
-        table.add_row(each.name, each.about)
-    Console().print(table)
+    pool = make(game, rules=rules).team.pool
+    show_table(("type", "what it does"), [(each.name, each.about) for each in pool.types])

@@ -16,6 +16,8 @@ def play(
     slots: int | None = None,
     seed: int = 0,
     learner: str = "random",
+    agent: Path | None = None,
+    policy: str = "greedy",
     gif: Path | None = None,
     force: bool = False,
     seconds: float = 0.25,
@@ -29,6 +31,8 @@ def play(
         slots: Places for agents; as many as the team limit if not given.
         seed: The same seed gives the same episode.
         learner: Who plays the learner: random, or a type, see `dropin types`.
+        agent: A trained agent plays the learner: its file, or a run's directory.
+        policy: Of the agent: greedy, or sampled if it has a Boltzmann policy.
         gif: Write the episode to this file instead of showing it.
         force: Write over a file that exists.
         seconds: How long each step is shown.
@@ -39,6 +43,7 @@ def play(
     import numpy as np
 
     from dropin.adhoc import make
+    from dropin.agents import load_player
     from dropin.players import player
     from dropin.render.episode import record
     from dropin.render.picture import looks_of, save_gif
@@ -46,7 +51,8 @@ def play(
 
     env = make(game, rules=rules, team_limit=team_limit, slots=slots)
     console = Console(highlight=False)
-    moments = list(record(env, player(env, learner), seed))
+    who = player(env, learner) if agent is None else load_player(agent, env, policy)
+    moments = list(record(env, who, seed))
     if gif is not None:
         save_gif(env, moments, gif, seconds)
     elif console.is_terminal:

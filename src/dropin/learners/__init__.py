@@ -1,1 +1,53 @@
-"""Learners: one module an algorithm."""
+"""Learners: one module an algorithm. This catalogue imports none of them."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from dropin.errors import unknown
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A learner in the catalogue."""
+
+    name: str
+    about: str
+    module: str
+    settings: tuple[tuple[str, str], ...]
+    """What sets it apart from others of the same module."""
+
+    def config(self, **changes: Any) -> Any:
+        """Its settings, with changes."""
+        return import_module(self.module).CONFIG(**(dict(self.settings) | changes))
+
+    @property
+    def kind(self) -> type[Any]:
+        """The class of its settings."""
+        return import_module(self.module).CONFIG
+
+
+LEARNERS = {
+    entry.name: entry
+    for entry in (
+        Entry(
+            "gpl-q",
+            "graph-based policy learning, epsilon-greedy",
+            "dropin.learners.gpl",
+            (("policy", "q"),),
+        ),
+        Entry(
+            "gpl-spi",
+            "graph-based policy learning, Boltzmann policy",
+            "dropin.learners.gpl",
+            (("policy", "spi"),),
+        ),
+    )
+}
+
+
+def find(name: str) -> Entry:
+    """The catalogue's entry for a learner."""
+    if name not in LEARNERS:
+        raise unknown("learner", name, LEARNERS)
+    return LEARNERS[name]

@@ -13,12 +13,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from dropin.adhoc import AdHoc, Observation
+from dropin.adhoc import Interface, Observation
+from dropin.config import Checked
 from dropin.models.agent_model import AgentModel, action_chances
 from dropin.models.coordination import (
     CoordinationGraph,
     PairInput,
     Utilities,
+    best_values,
     joint_value,
     marginal_values,
 )
@@ -27,7 +29,7 @@ from dropin.models.type_inference import TypeNetwork
 
 
 @dataclass(frozen=True)
-class GPLConfig:
+class GPLConfig(Checked):
     """The networks and the algorithm. Sizes are those of LBF and Wolfpack."""
 
     policy: Literal["q", "spi"] = "q"
@@ -53,6 +55,22 @@ class GPLConfig:
     """Hidden layer before the action logits (paper: 20)."""
     discount: float = 0.99
     """gamma (the authors' program)."""
+    teammates: Literal["expected", "sampled", "optimistic"] = "expected"
+    """What the value of the learner's action makes of what the teammates may do (paper: section
+    4.4): the exact expectation, the mean over sampled joint actions, or the best one for the
+    learner."""
+    samples: int = 10
+    """Joint actions drawn if the teammates' are sampled."""
+    target: Literal["policy", "sarsa"] = "policy"
+    """What follows a transition: the value of the next state under the policy, or the joint value
+    of what everybody did in it."""
+
+
+def infer(
+    network: TypeNetwork, memory: LSTMState, seen: Observation
+) -> tuple[Float[Array, "slot type"], LSTMState]:
+    """The type vectors of those who are seen, and the memory afterwards."""
+    return network(memory, seen.agents, seen.shared, seen.arrived)
 
 
 class ValuePart(eqx.Module):
@@ -63,7 +81,7 @@ class ValuePart(eqx.Module):
 
     def __call__(self, memory: LSTMState, seen: Observation) -> tuple[Utilities, LSTMState]:
         """All utilities in the state seen, and the memory afterwards."""
-        types, memory = self.types(memory, seen.agents, seen.shared, seen.arrived)
+        types, memory = infer(self.types, memory, seen)
         return self.graph(types), memory
 
 
@@ -77,7 +95,7 @@ class AgentPart(eqx.Module):
         self, memory: LSTMState, seen: Observation
     ) -> tuple[Float[Array, "slot action"], LSTMState]:
         """Logits of everybody's next action, and the memory afterwards."""
-        types, memory = self.types(memory, seen.agents, seen.shared, seen.arrived)
+        types, memory = infer(self.types, memory, seen)
         return self.model(types, seen.present), memory
 
 
@@ -92,9 +110,9 @@ class Outlook(eqx.Module):
     """What the learner makes of an observation."""
 
     utilities: Utilities
-    logits: Float[Array, "slot action"]
-    values: Float[Array, " action"]
-    """The marginal action values (Eq. 9). No gradient reaches the agent part through them."""
+    logits: Float[Array, "*n slot action"]
+    values: Float[Array, "*n action"]
+    """Of each action of the learner. No gradient reaches the agent part through them."""
 
 
 class GPL(eqx.Module):
@@ -102,10 +120,12 @@ class GPL(eqx.Module):
 
     value: ValuePart
     agent: AgentPart
+    config: GPLConfig = eqx.field(static=True)
+    meets: Interface = eqx.field(static=True)
 
-    def __init__(self, env: AdHoc, config: GPLConfig, *, key: PRNGKeyArray):
-        features = sum(len(part) for part in env.game.features(env.team.slots))
-        actions = len(env.game.actions)
+    def __init__(self, meets: Interface, config: GPLConfig, *, key: PRNGKeyArray):
+        features = len(meets.agents) + len(meets.shared)
+        actions = len(meets.actions)
         keys = jax.random.split(key, 4)
         types = [
             TypeNetwork(features, config.type_units, config.type_memory, config.type_size, key=k)
@@ -128,25 +148,58 @@ class GPL(eqx.Module):
             key=keys[3],
         )
         self.value, self.agent = ValuePart(types[0], graph), AgentPart(types[1], model)
+        self.config, self.meets = config, meets
 
     def start(self, slots: int) -> Memory:
         """The memory at the start of an episode."""
         return Memory(self.value.types.start(slots), self.agent.types.start(slots))
 
-    def __call__(self, memory: Memory, seen: Observation) -> tuple[Outlook, Memory]:
+    def __call__(
+        self, memory: Memory, seen: Observation, key: PRNGKeyArray
+    ) -> tuple[Outlook, Memory]:
         """What to make of an observation, and the memory afterwards."""
         utilities, value_memory = self.value(memory.value, seen)
         logits, agent_memory = self.agent(memory.agent, seen)
-        values = expected_values(utilities, logits, seen.present)
+        values = action_values(self.config, utilities, logits, seen.present, key)
         return Outlook(utilities, logits, values), Memory(value_memory, agent_memory)
 
 
-def expected_values(
-    utilities: Utilities, logits: Float[Array, "slot action"], present: Bool[Array, " slot"]
+def action_values(
+    config: GPLConfig,
+    utilities: Utilities,
+    logits: Float[Array, "slot action"],
+    present: Bool[Array, " slot"],
+    key: PRNGKeyArray,
 ) -> Float[Array, " action"]:
-    """Eq. 9 with the agent model's predictions, which get no gradient from values."""
-    chances = action_chances(jax.lax.stop_gradient(logits))
-    return marginal_values(utilities, chances, present)
+    """The value of each action of the learner, whatever the teammates do.
+
+    By default Eq. 9 with the agent model's predictions, which get no gradient from values. The key
+    is for sampled teammates alone.
+    """
+    logits = jax.lax.stop_gradient(logits)
+    if config.teammates == "optimistic":
+        return best_values(utilities, present)
+    if config.teammates == "expected":
+        return marginal_values(utilities, action_chances(logits), present)
+    drawn = jax.random.categorical(key, logits, shape=(config.samples, logits.shape[0]))
+    chances = jax.nn.one_hot(drawn, logits.shape[1], dtype=logits.dtype)
+    each = jax.vmap(marginal_values, in_axes=(None, 0, None))(utilities, chances, present)
+    return jnp.mean(each, axis=0)
+
+
+def choose(
+    policy: Literal["q", "spi"],
+    values: Float[Array, " action"],
+    epsilon: Float[Array, ""],
+    temperature: Float[Array, ""],
+    key: PRNGKeyArray,
+) -> Int[Array, ""]:
+    """An epsilon-greedy action (GPL-Q) or one drawn from the Boltzmann policy (GPL-SPI, Eq. 12)."""
+    if policy == "spi":
+        return jax.random.categorical(key, values / temperature).astype(jnp.int32)
+    chance = jax.random.uniform(key, (2,))
+    anything = (chance[0] * values.shape[0]).astype(jnp.int32)
+    return jnp.where(chance[1] < epsilon, anything, jnp.argmax(values).astype(jnp.int32))
 
 
 def state_value(
@@ -188,3 +241,7 @@ def prediction_error(
         jnp.sum(mates & right).astype(jnp.float32),
         jnp.sum(mates).astype(jnp.float32),
     )
+
+
+CONFIG, LEARNER = GPLConfig, GPL
+"""For the catalogue of learners."""

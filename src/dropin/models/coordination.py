@@ -181,3 +181,17 @@ def marginal_values(
     alone = jnp.sum(jnp.where(mates[:, None], chances * utilities.individual, 0.0))
     among = utilities.factors.among(weighed, mates)
     return utilities.individual[0] + utilities.factors.with_learner(weighed, mates) + alone + among
+
+
+def best_values(utilities: Utilities, present: Bool[Array, " slot"]) -> Float[Array, " action"]:
+    """The joint value of each action of the learner if the teammates did what suits it best.
+
+    All their joint actions are tried, so this is for small teams.
+    """
+    slots, actions = utilities.individual.shape
+    choices = jnp.indices((actions,) * (slots - 1)).reshape(slots - 1, -1).T.astype(jnp.int32)
+    chances = jax.nn.one_hot(choices, actions, dtype=utilities.individual.dtype)
+    learner = jnp.zeros((chances.shape[0], 1, actions), chances.dtype)
+    chances = jnp.concatenate([learner, chances], axis=1)
+    each = jax.vmap(marginal_values, in_axes=(None, 0, None))(utilities, chances, present)
+    return jnp.max(each, axis=0)

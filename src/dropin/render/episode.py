@@ -23,13 +23,16 @@ class Moment:
 def record(env: AdHoc, player: Player, seed: int) -> Iterator[Moment]:
     """The moments of one episode with `player` in slot 0, the last state included."""
     key = jax.random.key(seed)
-    choose, advance = eqx.filter_jit(player), eqx.filter_jit(env.step)
+    choose, advance = eqx.filter_jit(player.act), eqx.filter_jit(env.step)
     key, first = jax.random.split(key)
-    state, _ = eqx.filter_jit(env.reset)(first)
+    state, seen = eqx.filter_jit(env.reset)(first)
+    memory = player.start(env.team.slots)
     score, done = 0.0, False
     while not done:
         key, choosing, stepping = jax.random.split(key, 3)
-        following, step = advance(stepping, state, choose(choosing, state), restart=False)
+        action, memory = choose(choosing, state, seen, memory)
+        following, step = advance(stepping, state, action, restart=False)
         yield Moment(state, step, score)
-        state, score, done = following, score + float(step.reward), bool(step.done)
+        state, seen = following, step.final
+        score, done = score + float(step.reward), bool(step.done)
     yield Moment(state, None, score)

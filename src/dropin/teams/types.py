@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -52,6 +52,15 @@ class Type(eqx.Module):
         """The action of each actor that follows from its plan."""
         del scene
         return plan
+
+
+@runtime_checkable
+class Recruit(Protocol):
+    """Somebody who can be made a teammate, as a trained agent can."""
+
+    def as_type(self, game: Any) -> Type:
+        """The type of teammate that plays like this in a game."""
+        ...
 
 
 class ViewType(Type):

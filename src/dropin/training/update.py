@@ -5,33 +5,39 @@ differentiated through the passes that chose the actions, so nothing is computed
 step of Adam, and the target follows slowly. Memory is carried on, without gradient.
 """
 
+import dataclasses
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from dropin.adhoc import AdHoc, EnvState, Observation, TimeStep
+from dropin.config import Checked
 from dropin.learners.gpl import (
     GPL,
     GPLConfig,
     Memory,
     Outlook,
     ValuePart,
-    expected_values,
+    action_values,
+    choose,
+    infer,
     prediction_error,
     state_value,
     value_error,
 )
+from dropin.models.coordination import Utilities, joint_value
 from dropin.models.layers import LSTMState
 from dropin.training.schedule import Linear
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Checked):
     """How to train. The defaults are the paper's for LBF and Wolfpack (appendix E.3)."""
 
     envs: int = 16
@@ -72,31 +78,43 @@ class TrainState(eqx.Module):
 
 
 class Metrics(eqx.Module):
-    """What an update can tell; sums where the counts differ."""
+    """What an update can tell."""
 
-    value_loss: Float[Array, "*time"]
-    prediction_loss: Float[Array, "*time"]
-    accuracy: Float[Array, "*time"]
+    value_loss: Float[Array, ""]
+    prediction_loss: Float[Array, ""]
+    accuracy: Float[Array, ""]
     """Share of the teammates' actions that the agent model held for the likeliest."""
-    returns: Float[Array, "*time"]
+    team_size: Float[Array, ""]
+    """Mean number of agents, the learner included."""
+    returns: Float[Array, ""]
     """Sum of the returns of the episodes that ended."""
-    episodes: Float[Array, "*time"]
-    team_size: Float[Array, "*time"]
+    episodes: Float[Array, ""]
+    """How many ended."""
 
 
-def start(env: AdHoc, gpl: GPLConfig, config: TrainConfig, key: PRNGKeyArray) -> TrainState:
+class Collected(eqx.Module):
+    """What a few steps of all environments gave; leaves are [time, env, ...]."""
+
+    outlooks: Outlook
+    """What the learner made of the observations it acted on."""
+    steps: TimeStep
+    ahead: Float[Array, "env slot action"]
+    """Logits of everybody's next action after the last step."""
+    later: Int[Array, "env slot"] | None
+    """A joint action in the state after the last step, if the target is SARSA's."""
+
+
+@eqx.filter_jit
+def start(env: AdHoc, learner: GPL, config: TrainConfig, key: PRNGKeyArray) -> TrainState:
     """A run before its first update."""
-    key, networks, placing = jax.random.split(key, 3)
-    learner = GPL(env, gpl, key=networks)
+    key, placing = jax.random.split(key)
     states, seen = jax.vmap(env.reset)(jax.random.split(placing, config.envs))
     slots = env.team.slots
     memory = jax.vmap(lambda _: learner.start(slots))(jnp.arange(config.envs))
     _, target_memory = jax.vmap(learner.value)(memory.value, seen)
-    # A copy, since the buffers of the state are given away at every step.
-    target = jax.tree.map(jnp.copy, learner.value)
     return TrainState(
         learner=learner,
-        target=target,
+        target=learner.value,
         optimiser=config.optimiser.init(eqx.filter(learner, eqx.is_array)),
         env=states,
         seen=seen,
@@ -108,66 +126,122 @@ def start(env: AdHoc, gpl: GPLConfig, config: TrainConfig, key: PRNGKeyArray) ->
     )
 
 
-def choose(
-    values: Float[Array, "env action"],
-    policy: str,
-    epsilon: Float[Array, ""],
+def collect(
+    env: AdHoc, config: TrainConfig, learner: GPL, state: TrainState, key: PRNGKeyArray
+) -> tuple[Collected, tuple[EnvState, Observation, Memory]]:
+    """A few steps of all environments; and their states, observations and memory afterwards."""
+    epsilon, temperature = exploration(config, state)
+    policy = learner.config.policy
+
+    def step(
+        before: tuple[EnvState, Observation, Memory], key: PRNGKeyArray
+    ) -> tuple[tuple[EnvState, Observation, Memory], tuple[Outlook, TimeStep]]:
+        states, seen, memory = before
+        thinking, acting, stepping = jax.random.split(key, (3, config.envs))
+        outlook, memory = jax.vmap(learner)(memory, seen, thinking)
+        action = jax.vmap(partial(choose, policy), in_axes=(0, None, None, 0))(
+            outlook.values, epsilon, temperature, acting
+        )
+        states, time_step = jax.vmap(env.step)(stepping, states, action)
+        return (states, time_step.observation, memory), (outlook, time_step)
+
+    keys = jax.random.split(key, config.period + 1)
+    before = (state.env, state.seen, state.memory)
+    # A loop and not four copies of the environment: those take most of the compile time.
+    after, (outlooks, steps) = jax.lax.scan(step, before, keys[:-1])
+    _, seen, memory = after
+    ahead, _ = jax.vmap(learner.agent)(memory.agent, seen)
+    later = step(after, keys[-1])[1][1].actions if learner.config.target == "sarsa" else None
+    return Collected(outlooks, steps, ahead, later), after
+
+
+def exploration(
+    config: TrainConfig, state: TrainState
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Epsilon and temperature of the update that follows."""
+    step = state.updates * config.envs * config.period
+    return config.epsilon(step), config.temperature(step)
+
+
+def targets(
+    gpl: GPLConfig,
+    state: TrainState,
+    collected: Collected,
     temperature: Float[Array, ""],
     key: PRNGKeyArray,
-) -> Int[Array, " env"]:
-    """Epsilon-greedy actions (GPL-Q) or samples of the Boltzmann policy (GPL-SPI)."""
-    if policy == "spi":
-        return jax.random.categorical(key, values / temperature, axis=-1).astype(jnp.int32)
-    envs, actions = values.shape
-    chance = jax.random.uniform(key, (2, envs))
-    anything = (chance[0] * actions).astype(jnp.int32)
-    greedy = jnp.argmax(values, axis=-1).astype(jnp.int32)
-    return jnp.where(chance[1] < epsilon, anything, greedy)
+) -> tuple[Float[Array, "time env"], LSTMState]:
+    """What the joint values should have been, by the slow copy; and its memory afterwards."""
+    steps, after = collected.steps, collected.steps.observation
+
+    def read(memory: LSTMState, seen: Observation) -> tuple[LSTMState, Float[Array, "..."]]:
+        types, memory = jax.vmap(infer, in_axes=(None, 0, 0))(state.target.types, memory, seen)
+        return memory, types
+
+    memory, types = jax.lax.scan(read, state.target_memory, after, unroll=True)
+    if collected.later is not None:
+        following = jnp.concatenate([steps.actions[1:], collected.later[None]])
+    else:
+        following = steps.actions
+    logits = jnp.concatenate([collected.outlooks.logits[1:], collected.ahead[None]])
+
+    def worth(
+        types: Float[Array, "slot type"],
+        logits: Float[Array, "slot action"],
+        actions: Int[Array, " slot"],
+        present: Bool[Array, " slot"],
+        key: PRNGKeyArray,
+    ) -> Float[Array, ""]:
+        utilities: Utilities = state.target.graph(types)
+        if gpl.target == "sarsa":
+            return joint_value(utilities, actions, present)
+        values = action_values(gpl, utilities, logits, present, key)
+        return state_value(values, gpl.policy, temperature)
+
+    keys = jax.random.split(key, steps.terminated.shape)
+    worths = jax.vmap(jax.vmap(worth))(types, logits, following, after.present, keys)
+    return steps.reward + gpl.discount * jnp.where(steps.done, 0.0, worths), memory
 
 
-def update(
-    env: AdHoc, gpl: GPLConfig, config: TrainConfig, state: TrainState
-) -> tuple[TrainState, Metrics]:
+class Judged(eqx.Module):
+    """What the loss of an update leaves behind."""
+
+    collected: Collected
+    after: tuple[EnvState, Observation, Memory]
+    target_memory: LSTMState
+    value_loss: Float[Array, ""]
+    prediction_loss: Float[Array, ""]
+    accuracy: Float[Array, ""]
+
+
+def collect_and_judge(
+    learner: GPL, env: AdHoc, config: TrainConfig, state: TrainState
+) -> tuple[Float[Array, ""], Judged]:
+    """The loss of a few steps of all environments, as a function of the learner."""
+    _, collecting, weighing = jax.random.split(state.key, 3)
+    _, temperature = exploration(config, state)
+    collected, after = collect(env, config, learner, state, collecting)
+    goals, target_memory = targets(learner.config, state, collected, temperature, weighing)
+    outlooks, steps = collected.outlooks, collected.steps
+    did = (steps.actions, steps.acted)
+    value_loss = jnp.mean(jax.vmap(jax.vmap(value_error))(outlooks, *did, goals))
+    missed, right, count = map(jnp.sum, jax.vmap(jax.vmap(prediction_error))(outlooks, *did))
+    judged = Judged(collected, after, target_memory, value_loss, missed / count, right / count)
+    return value_loss + missed / count, judged
+
+
+def update(env: AdHoc, config: TrainConfig, state: TrainState) -> tuple[TrainState, Metrics]:
     """A few steps of all environments, then one step of the weights."""
-    key, acting, stepping = jax.random.split(state.key, 3)
-    step = state.updates * config.envs * config.period
-    epsilon, temperature = config.epsilon(step), config.temperature(step)
-    acting = jax.random.split(acting, config.period)
-    stepping = jax.random.split(stepping, (config.period, config.envs))
+    gradient, judged = eqx.filter_grad(collect_and_judge, has_aux=True)(
+        state.learner, env, config, state
+    )
+    return follow(config, state, gradient, judged)
 
-    def collect_and_judge(learner: GPL) -> tuple[Float[Array, ""], Any]:
-        states, seen, memory = state.env, state.seen, state.memory
-        outlooks: list[Outlook] = []
-        steps: list[TimeStep] = []
-        for t in range(config.period):
-            outlook, memory = jax.vmap(learner)(memory, seen)
-            action = choose(outlook.values, gpl.policy, epsilon, temperature, acting[t])
-            states, time_step = jax.vmap(env.step)(stepping[t], states, action)
-            outlooks.append(outlook)
-            steps.append(time_step)
-            seen = time_step.observation
-        ahead, _ = jax.vmap(learner.agent)(memory.agent, seen)
-        logits = [*(outlook.logits for outlook in outlooks[1:]), ahead]
 
-        target_memory, squared, predicted = state.target_memory, [], []
-        for outlook, time_step, next_logits in zip(outlooks, steps, logits, strict=True):
-            after = time_step.observation
-            utilities, target_memory = jax.vmap(state.target)(target_memory, after)
-            values = jax.vmap(expected_values)(utilities, next_logits, after.present)
-            worth = jax.vmap(state_value, in_axes=(0, None, None))(values, gpl.policy, temperature)
-            goal = time_step.reward + gpl.discount * jnp.where(time_step.done, 0.0, worth)
-            did = (time_step.actions, time_step.acted)
-            squared.append(jax.vmap(value_error)(outlook, *did, goal))
-            predicted.append(jax.vmap(prediction_error)(outlook, *did))
-        value_loss = jnp.mean(jnp.stack(squared))
-        missed, right, count = (jnp.sum(jnp.stack(part)) for part in zip(*predicted, strict=True))
-        prediction_loss = missed / count
-        collected = (states, seen, memory, target_memory, steps)
-        judged = (value_loss, prediction_loss, right / count)
-        return value_loss + prediction_loss, (collected, judged)
-
-    gradient, (collected, judged) = eqx.filter_grad(collect_and_judge, has_aux=True)(state.learner)
-    states, seen, memory, target_memory, steps = collected
+def follow(
+    config: TrainConfig, state: TrainState, gradient: Any, judged: Judged
+) -> tuple[TrainState, Metrics]:
+    """One step of the weights along the gradient; the target follows slowly."""
+    steps = judged.collected.steps
     with jax.numpy_dtype_promotion("standard"):  # Optax mixes its counter with floats.
         change, optimiser = config.optimiser.update(gradient, state.optimiser)
     learner = eqx.apply_updates(state.learner, change)
@@ -177,12 +251,13 @@ def update(
     )
 
     score, returns, episodes = state.score, jnp.float32(0), jnp.float32(0)
-    for time_step in steps:
-        score = score + time_step.reward
-        returns = returns + jnp.sum(jnp.where(time_step.done, score, 0.0))
-        episodes = episodes + jnp.sum(time_step.done, dtype=jnp.float32)
-        score = jnp.where(time_step.done, 0.0, score)
-    size = jnp.mean(jnp.stack([jnp.sum(each.acted, axis=1) for each in steps]).astype(jnp.float32))
+    for reward, done in zip(steps.reward, steps.done, strict=True):
+        score = score + reward
+        returns = returns + jnp.sum(jnp.where(done, score, 0.0))
+        episodes = episodes + jnp.sum(done, dtype=jnp.float32)
+        score = jnp.where(done, 0.0, score)
+    size = jnp.mean(jnp.sum(steps.acted, axis=-1).astype(jnp.float32))
+    states, seen, memory = judged.after
     following = TrainState(
         learner=learner,
         target=target,
@@ -190,27 +265,38 @@ def update(
         env=states,
         seen=seen,
         memory=memory,
-        target_memory=target_memory,
+        target_memory=judged.target_memory,
         score=score,
         updates=state.updates + 1,
-        key=key,
+        key=jax.random.split(state.key, 3)[0],
     )
-    value_loss, prediction_loss, accuracy = judged
-    metrics = Metrics(value_loss, prediction_loss, accuracy, returns, episodes, size)
+    metrics = Metrics(
+        judged.value_loss, judged.prediction_loss, judged.accuracy, size, returns, episodes
+    )
     return following, metrics
 
 
 @eqx.filter_jit(donate="all-except-first")
 def advance(
-    fixed: tuple[AdHoc, GPLConfig, TrainConfig, int], state: TrainState
-) -> tuple[TrainState, Metrics]:
-    """Many updates in one compiled call; the metrics of each, in order."""
-    env, gpl, config, updates = fixed
+    fixed: tuple[AdHoc, TrainConfig, Int[Array, ""]], state: TrainState
+) -> tuple[TrainState, Metrics, Int[Array, ""]]:
+    """Many updates in one compiled call: the state, sums of the metrics, and the first update
+    whose losses were not finite (or the number of updates so far, if there was none).
+
+    The number of updates is a runtime value, so chunks of all lengths are compiled once.
+    """
+    env, config, updates = fixed
     arrays, static = eqx.partition(state, eqx.is_array)
+    last = state.updates + updates
 
-    def body(arrays: Any, _: None) -> tuple[Any, Metrics]:
-        following, metrics = update(env, gpl, config, eqx.combine(arrays, static))
-        return eqx.filter(following, eqx.is_array), metrics
+    def body(_: Int[Array, ""], carry: Any) -> Any:
+        arrays, totals, bad = carry
+        before = eqx.combine(arrays, static)
+        following, metrics = update(env, config, before)
+        fine = jnp.isfinite(metrics.value_loss + metrics.prediction_loss)
+        bad = jnp.where(fine, bad, jnp.minimum(bad, before.updates))
+        return eqx.filter(following, eqx.is_array), jax.tree.map(jnp.add, totals, metrics), bad
 
-    arrays, metrics = jax.lax.scan(body, arrays, None, length=updates)
-    return eqx.combine(arrays, static), metrics
+    totals = Metrics(*[jnp.float32(0)] * len(dataclasses.fields(Metrics)))
+    arrays, totals, bad = jax.lax.fori_loop(0, updates, body, (arrays, totals, last))
+    return eqx.combine(arrays, static), totals, bad

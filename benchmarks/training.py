@@ -1,0 +1,346 @@
+"""How fast GPL trains in level-based foraging, at the paper's setting: 16 environments, limit 3.
+
+Share of peak: useful floating-point work a second over the matmul peak of the same core, measured
+in turns. Useful work of an environment step, counted from the shapes: a forward pass of value and
+agent part, one of the target, and a backward pass of twice the forward. Every process is pinned to
+a core and has one thread. Absolute times are not stable on a shared machine; read the ratios.
+
+    python benchmarks/training.py [--rounds 7] [--seconds 2] [--rules reference]
+"""
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+PARTS = ("game", "environment", "acting", "targets", "gradient", "update")
+TEAMS = (3, 5, 10, 20, 40)
+GRID = 20  # For the large teams, which need room.
+
+
+def useful_flops(slots: int, features: int, actions: int, gpl: Any) -> float:
+    """Of one environment step."""
+    size, units, rank = gpl.type_size, gpl.graph_units, gpl.rank
+    hidden, embedding, readout = gpl.message_units, gpl.embedding, gpl.readout_units
+    memory = gpl.type_memory
+    types = slots * (
+        features * gpl.type_units
+        + gpl.type_units**2
+        + (gpl.type_units + memory) * 4 * memory
+        + memory * size
+    )
+    alone = (slots + 1) * size * units + slots * units * (units + actions)
+    rest = units * (units + actions * rank)
+    if gpl.pair_input == "pair":
+        pairs = (2 * slots + 1) * size * units + slots * (slots - 1) * rest
+    else:
+        pairs = (slots + 1) * size * units + slots * rest
+    model = slots * (
+        2 * size * hidden
+        + hidden * embedding
+        + (size + embedding) * hidden
+        + hidden * embedding
+        + embedding * readout
+        + readout * actions
+    )
+    value, agent = types + alone + pairs, types + model
+    return 2 * (3 * (value + agent) + value)
+
+
+def serve(rules: str, slots: int, pair_input: str, part: str) -> None:
+    """A worker: for every line "SECONDS" on standard input, steps a second and the peak."""
+    import equinox as eqx
+    import jax
+    import jax.numpy as jnp
+
+    import dropin
+    from dropin.compilation import use_cache
+    from dropin.learners.gpl import GPL, GPLConfig
+    from dropin.training import update as training
+
+    use_cache()
+    changes: dict[str, Any] = {"size": GRID} if part == "grid" else {}
+    env = dropin.make("lbf", rules=rules, team_limit=slots, **changes)
+    gpl, config = GPLConfig(pair_input=pair_input), training.TrainConfig()  # pyright: ignore[reportArgumentType]
+
+    matrix, multiply = jnp.ones((512, 512)), jax.jit(lambda a: a @ a / 512)
+
+    def peak() -> float:
+        best = float("inf")
+        for _ in range(5):
+            start = time.perf_counter()
+            jax.block_until_ready([multiply(matrix) for _ in range(10)])
+            best = min(best, (time.perf_counter() - start) / 10)
+        return 2 * 512**3 / best
+
+    peak()
+    before = time.perf_counter()
+    learner = eqx.filter_jit(GPL)(env.interface, gpl, key=jax.random.key(0))
+    state = training.start(env, learner, config, jax.random.key(1))
+    jax.block_until_ready(state.updates)
+    ready = time.perf_counter() - before
+    run = _part(training, env, config, "update" if part == "grid" else part)
+    before = time.perf_counter()
+    state = jax.block_until_ready(run(state, 1))
+    compiled = time.perf_counter() - before
+    print(f"{ready:.1f} {compiled:.1f}", flush=True)
+    number = 1
+    features = len(env.interface.agents) + len(env.interface.shared)
+    flops = useful_flops(slots, features, len(env.game.actions), gpl)
+    for line in sys.stdin:
+        top = peak()
+        steps, before = 0, time.perf_counter()
+        while time.perf_counter() - before < float(line):
+            start = time.perf_counter()
+            state = jax.block_until_ready(run(state, number))
+            steps += number * config.envs * config.period
+            if time.perf_counter() - start < float(line) / 4:
+                number *= 2
+        rate = steps / (time.perf_counter() - before)
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"{rate:.3f} {rate * flops / max(top, peak()):.5f} {memory:.0f} {flops}", flush=True)
+
+
+def _part(training: Any, env: Any, config: Any, part: str) -> Callable[[Any, int], Any]:
+    """A function that does so many updates, or only the first parts of them."""
+    import equinox as eqx
+    import jax
+    import jax.numpy as jnp
+
+    if part == "update":
+
+        def whole(state: Any, number: int) -> Any:
+            return training.advance((env, config, jnp.int32(number)), state)[0]
+
+        return whole
+
+    def play(state: Any, everybody: bool) -> Any:
+        """Random actions: of everybody, or of the learner with its teammates acting."""
+        key, acting, stepping = jax.random.split(state.key, 3)
+        slots, actions = env.team.slots, len(env.game.actions)
+        shape = (config.period, config.envs, slots)
+        drawn = jax.random.randint(acting, shape, 0, actions)
+        keys = jax.random.split(stepping, (config.period, config.envs))
+
+        def step(states: Any, given: Any) -> Any:
+            if everybody:
+                states, result = jax.vmap(env.step_all)(given[0], states, given[1])
+            else:
+                states, result = jax.vmap(env.step)(given[0], states, given[1][:, 0])
+            return states, (result.observation, result.reward)
+
+        states, (seen, reward) = jax.lax.scan(step, state.env, (keys, drawn))
+        last = jax.tree.map(lambda leaf: leaf[-1], seen)
+        return eqx.tree_at(
+            lambda s: (s.env, s.seen, s.score, s.key), state, (states, last, reward.sum(0), key)
+        )
+
+    def go_on(state: Any, after: Any, extra: Any) -> Any:
+        states, seen, memory = after
+        return eqx.tree_at(
+            lambda s: (s.env, s.seen, s.memory, s.score, s.updates, s.key),
+            state,
+            (states, seen, memory, state.score + extra, state.updates + 1,
+             jax.random.split(state.key, 3)[0]),
+        )  # fmt: skip
+
+    def act(state: Any) -> Any:
+        key = jax.random.split(state.key, 3)[1]
+        collected, after = training.collect(env, config, state.learner, state, key)
+        return go_on(state, after, collected.steps.reward.sum(0) + collected.ahead.sum() * 0)
+
+    def judge(state: Any) -> Any:
+        loss, judged = training.collect_and_judge(state.learner, env, config, state)
+        state = eqx.tree_at(lambda s: s.target_memory, state, judged.target_memory)
+        return go_on(state, judged.after, loss * 0)
+
+    def differentiate(state: Any) -> Any:
+        gradient, judged = eqx.filter_grad(training.collect_and_judge, has_aux=True)(
+            state.learner, env, config, state
+        )
+        # A use of all of the gradient that costs little.
+        learner = jax.tree.map(lambda w, g: w + 1e-12 * g, state.learner, gradient)
+        state = eqx.tree_at(
+            lambda s: (s.learner, s.target_memory), state, (learner, judged.target_memory)
+        )
+        return go_on(state, judged.after, 0 * judged.value_loss)
+
+    bodies = {
+        "game": lambda state: play(state, True),
+        "environment": lambda state: play(state, False),
+        "acting": act,
+        "targets": judge,
+        "gradient": differentiate,
+    }
+
+    @eqx.filter_jit(donate="all")
+    def several(state: Any, number: Any) -> Any:
+        arrays, static = eqx.partition(state, eqx.is_array)
+
+        def body(_: Any, arrays: Any) -> Any:
+            return eqx.filter(bodies[part](eqx.combine(arrays, static)), eqx.is_array)
+
+        return eqx.combine(jax.lax.fori_loop(0, number, body, arrays), static)
+
+    return lambda state, number: several(state, jnp.int32(number))
+
+
+class Worker:
+    """`serve` in a process of its own, on one core."""
+
+    def __init__(
+        self, rules: str, slots: int = 3, pair: str = "pair", part: str = "update",
+        core: int = 0, cache: str = "off",
+    ):  # fmt: skip
+        arguments = ["--serve", rules, str(slots), pair, part]
+        one = "--xla_cpu_multi_thread_eigen=false"
+        self.process = subprocess.Popen(
+            ["taskset", "-c", str(core), sys.executable, __file__, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"XLA_FLAGS": one, "JAX_PLATFORMS": "cpu", "DROPIN_CACHE": cache},
+        )
+        self.start, self.compile = map(float, self._hear().split())
+
+    def _hear(self) -> str:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit("A worker ended; see above.")
+        return line
+
+    def ask(self, seconds: float) -> None:
+        """Let it measure."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> tuple[float, float, float, float]:
+        """Steps a second, share of peak, memory in MiB, useful work of a step."""
+        rate, share, memory, flops = map(float, self._hear().split())
+        return rate, share, memory, flops
+
+    def measure(self, seconds: float) -> tuple[float, float, float, float]:
+        """Ask and hear."""
+        self.ask(seconds)
+        return self.hear()
+
+    def close(self) -> None:
+        """Let the process end by itself."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def spread(values: list[float], form: str = "{:.2f}") -> str:
+    """Median, least and greatest."""
+    middle, least, most = statistics.median(values), min(values), max(values)
+    return f"{form.format(middle)} ({form.format(least)} to {form.format(most)})"
+
+
+def end_to_end(rules: str, rounds: int, seconds: float) -> None:
+    """Share of peak, two processes, compile time and memory."""
+    with tempfile.TemporaryDirectory() as cache:
+        first = Worker(rules, core=0, cache=cache)
+        second = Worker(rules, core=1, cache=cache)
+        rates, shares, gains = [], [], []
+        memory = flops = 0.0
+        for _ in range(rounds):
+            rate, share, memory, flops = first.measure(seconds)
+            rates.append(rate)
+            shares.append(100 * share)
+            first.ask(seconds)
+            second.ask(seconds)
+            both = first.hear()[0] + second.hear()[0]
+            gains.append(both / (first.measure(seconds)[0] + rate) * 2)
+        print(f"useful work of a step            {flops / 1e6:.2f} MFLOP")
+        print(f"share of peak, %                 {spread(shares, '{:.1f}')}")
+        print(f"steps a second, one process      {spread(rates, '{:.0f}')}")
+        print(f"two processes over one           {spread(gains)}")
+        print(f"peak memory of a process, MiB    {memory:.0f}")
+        for name, cold, warm in (
+            ("first state, s", first.start, second.start),
+            ("compilation of the chunk, s", first.compile, second.compile),
+        ):
+            print(f"{name:<32} {cold:.1f} cold, {warm:.1f} from the cache")
+        first.close()
+        second.close()
+
+
+def split(rules: str, rounds: int, seconds: float) -> None:
+    """Where the time of an update goes, from programs that do its first parts only."""
+    workers = {part: Worker(rules, part=part) for part in PARTS}
+    shares: dict[str, list[float]] = {part: [] for part in PARTS}
+    for _ in range(rounds):
+        times = {part: 1 / worker.measure(seconds)[0] for part, worker in workers.items()}
+        before = 0.0
+        for part in PARTS:
+            shares[part].append(100 * (times[part] - before) / times["update"])
+            before = times[part]
+    for worker in workers.values():
+        worker.close()
+    names = (
+        "game, openness, new episodes",
+        "teammates",
+        "forward and choice",
+        "target",
+        "backward",
+        "optimiser, target's weights, metrics",
+    )
+    for name, part in zip(names, PARTS, strict=True):
+        print(f"{name:<40} {spread(shares[part], '{:.1f}')} %")
+
+
+def growth(rules: str, rounds: int, seconds: float) -> None:
+    """How the time of a step grows with the team."""
+    for pair in ("pair", "agent"):
+        workers = {n: Worker(rules, n, pair, "grid") for n in TEAMS}
+        ratios: dict[int, list[float]] = {n: [] for n in TEAMS}
+        shares: dict[int, list[float]] = {n: [] for n in TEAMS}
+        for _ in range(rounds):
+            found = {n: worker.measure(seconds) for n, worker in workers.items()}
+            for n in TEAMS:
+                ratios[n].append(found[TEAMS[0]][0] / found[n][0])
+                shares[n].append(100 * found[n][1])
+        for worker in workers.values():
+            worker.close()
+        for n in TEAMS:
+            pairs, agents = n * (n - 1) / 6, n / 3
+            print(
+                f"{pair:<6} {n:>3} agents: time x {spread(ratios[n]):<24} agents x {agents:<6.2f}"
+                f" pairs x {pairs:<7.2f} share of peak {statistics.median(shares[n]):.1f} %"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--rules", default="reference")
+    parser.add_argument("--serve", nargs=4, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        rules, slots, pair, part = options.serve
+        serve(rules, int(slots), pair, part)
+        return
+    import jax
+
+    print(f"GPL-Q in LBF, rules {options.rules}, 16 environments, jax {jax.__version__};")
+    print(f"medians (least to greatest) of {options.rounds} rounds of {options.seconds:g} s\n")
+    for title, measure in (("End to end", end_to_end), ("Where the time goes", split)):
+        print(title)
+        measure(options.rules, options.rounds, options.seconds)
+        print(flush=True)
+    print(f"Teams of any size, on a grid of {GRID} x {GRID}; time of a step relative to 3 agents")
+    growth(options.rules, max(options.rounds // 2, 1), options.seconds)
+
+
+if __name__ == "__main__":
+    main()

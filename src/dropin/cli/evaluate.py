@@ -1,0 +1,80 @@
+"""Evaluate trained agents."""
+
+from pathlib import Path
+
+from tyro.conf import Positional
+
+from dropin.cli.show import show_table
+from dropin.compilation import one_thread
+from dropin.errors import InputError
+
+
+def evaluate(
+    who: Positional[str],
+    game: str | None = None,
+    rules: str | None = None,
+    team_limit: int | None = None,
+    types: tuple[str, ...] | None = None,
+    episodes: int = 800,
+    policy: str = "greedy",
+    estimator: str = "fixed",
+    seed: int = 0,
+) -> None:
+    """Play many episodes and print the mean return with its 95 % interval.
+
+    Rules and team limit are those of the run if they are not given. Over several runs the
+    interval is over runs, otherwise over episodes.
+
+    Args:
+        who: A run's directory, one that holds several runs, an agent's file, random, or a type.
+        game: Name of the game, for random or a type.
+        rules: paper or reference.
+        team_limit: Most agents at a time, the learner included.
+        types: Teammates are drawn from these; from all of the game's if not given.
+        episodes: How many, in each run.
+        policy: greedy, or sampled for an agent with a Boltzmann policy.
+        estimator: fixed, or legacy for the authors' stopping rule, which favours short episodes.
+        seed: The same seed gives the same episodes.
+    """
+    one_thread()
+    from dropin.evaluation.evaluate import evaluate as play_episodes
+    from dropin.evaluation.statistics import Estimate, estimate
+    from dropin.training.directory import RunDirectory
+    from dropin.training.many import runs_in
+
+    rows = []
+    laws, limit, pool = rules or "paper", team_limit or 3, types
+
+    def add(name: str, number: int, mean: Estimate) -> None:
+        numbers = (str(limit), str(number), f"{mean.mean:.2f}", mean.interval)
+        rows.append((name, laws, policy, *numbers))
+
+    runs = runs_in(Path(who))
+    means, number = [], 0
+    for each in runs or [who]:
+        if isinstance(each, Path):
+            config = RunDirectory(each).config()
+            if config.own_environment:
+                raise InputError(
+                    f"{each} was trained in an environment of its own: evaluate it from Python."
+                )
+            laws, limit = rules or config.rules, team_limit or config.team_limit
+            pool = types or config.types
+        result = play_episodes(
+            each,
+            game,
+            policy=policy,
+            episodes=episodes,
+            estimator=estimator,
+            seed=seed,
+            rules=laws,
+            team_limit=limit,
+            types=pool,
+        )
+        means.append(result.mean)
+        number += result.returns.size
+        add(str(each), result.returns.size, result.estimate())
+    if len(means) > 1:
+        add(f"all {len(means)} runs", number, estimate(means))
+    columns = ("who", "rules", "policy", "team limit", "episodes", "return", "95 % interval")
+    show_table(columns, rows, numbers=4)

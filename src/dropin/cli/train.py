@@ -1,0 +1,200 @@
+"""Train, or go on training."""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from tyro.conf import Positional
+
+from dropin.compilation import one_thread
+from dropin.errors import InputError
+
+_MOST_SEEDS = 1000
+
+
+def train(
+    game: Positional[str | None] = None,
+    learner: Positional[str | None] = None,
+    steps: int | None = None,
+    seed: int | None = None,
+    seeds: str | None = None,
+    rules: str | None = None,
+    team_limit: int | None = None,
+    types: tuple[str, ...] | None = None,
+    test_limits: tuple[int, ...] | None = None,
+    checkpoint_every: int | None = None,
+    set: tuple[str, ...] = (),
+    directory: Path | None = None,
+    resume: Path | None = None,
+    keep: str = "3",
+    report: str = "auto",
+    tensorboard: bool = False,
+    wandb: bool = False,
+    core: int | None = None,
+) -> None:
+    """Train a learner in a game; Ctrl-C saves, --resume goes on.
+
+    Args:
+        game: Name of the game, see `dropin games`.
+        learner: Name of the learner, see `dropin learners`.
+        steps: Environment steps, all parallel environments together (6400000 if not given).
+        seed: The same seed gives the same run (0 if not given).
+        seeds: Several runs, one process on each core: 0..7 or 0,3,5.
+        rules: paper (if not given) or reference.
+        team_limit: Most agents at a time, the learner included (3 if not given).
+        types: Teammates are drawn from these; from all of the game's if not given.
+        test_limits: Team limits to evaluate at, besides that of training.
+        checkpoint_every: Steps between checkpoints (160000 if not given).
+        set: Any other setting of run.json, as settings.rank=3 or training.envs=32.
+        directory: Where the run's files go; named after the run, in runs, if not given.
+        resume: Go on with the run, or with all runs, in this directory.
+        keep: How many checkpoints to keep, or all.
+        report: auto (a live table in a terminal, lines elsewhere), lines, json or none.
+        tensorboard: Log for TensorBoard as well.
+        wandb: Log for Weights & Biases as well.
+        core: Run on this core alone.
+    """
+    changes = _changes(
+        set,
+        game=game,
+        learner=learner,
+        steps=steps,
+        seed=seed,
+        rules=rules,
+        team_limit=team_limit,
+        types=None if types is None else list(types),
+        checkpoint_every=checkpoint_every,
+        evaluation=None if test_limits is None else {"team_limits": list(test_limits)},
+    )
+    kept = _kept(keep)
+    if resume is None and (game is None or learner is None):
+        raise InputError("Give a game and a learner, as in: dropin train lbf gpl-q")
+    if seed is not None and seeds is not None:
+        raise InputError("Give --seed or --seeds, not both.")
+    if resume is not None and (directory is not None or seeds is not None):
+        raise InputError("With --resume there is no --directory or --seeds: it goes on with all.")
+    numbers = None if seeds is None else _numbers(seeds)
+    if core is not None:
+        _pin(core)
+    one_thread()
+
+    from dropin.training.loop import resume_run
+    from dropin.training.many import run_all, runs_in
+    from dropin.training.reporters import also, check_extras, check_screen
+
+    check_screen(report)
+    check_extras(tensorboard, wandb)
+    if resume is not None:
+        runs, whole = runs_in(resume), resume
+        if not runs:
+            raise InputError(f"There is no run in {resume}: a run has a file run.json.")
+        _check_same(runs, changes)
+    else:
+        runs, whole = _create(changes, directory, numbers)
+    if len(runs) == 1 and numbers is None:
+        reporter = also(report, runs[0], tensorboard, wandb)
+        resume_run(runs[0], keep=kept, report=reporter)
+    else:
+        flags = ["--keep", keep, *["--tensorboard"] * tensorboard, *["--wandb"] * wandb]
+        jobs = {each.name: ["--resume", str(each), *flags] for each in runs}
+        try:
+            run_all(jobs, report)
+        except KeyboardInterrupt:
+            print(f"Go on with: dropin train --resume {whole}")
+            raise
+    if report != "json":
+        print(f"Done. See how it went with: dropin plot {whole}")
+
+
+def _create(
+    changes: dict[str, Any], directory: Path | None, numbers: list[int] | None
+) -> tuple[list[Path], Path]:
+    """The directories of new runs, and the one that holds them all."""
+    from dropin.training.config import RunConfig, default_directory, default_values
+    from dropin.training.directory import RunDirectory
+
+    values = merge(default_values(changes["learner"]), changes)
+    configs = [RunConfig.from_dict(values)]
+    if numbers is not None:
+        configs = [RunConfig.from_dict({**values, "seed": number}) for number in numbers]
+    whole = directory or default_directory(configs[0])
+    if numbers is not None and directory is None:
+        whole = whole.parent
+    files = [whole if numbers is None else whole / f"seed-{each.seed}" for each in configs]
+    configs[0].environment(slots=max(configs[0].team_limit, *configs[0].evaluation.team_limits, 0))
+    for each in files:
+        RunDirectory(each).check_free()
+    for each, config in zip(files, configs, strict=True):
+        RunDirectory(each).create(config)
+    return files, whole
+
+
+def _check_same(runs: list[Path], changes: dict[str, Any]) -> None:
+    from dropin.training.config import RunConfig
+    from dropin.training.directory import RunDirectory
+
+    for each in runs:
+        files = RunDirectory(each)
+        files.check_same(RunConfig.from_dict(merge(files.config().as_dict(), changes)))
+
+
+def merge(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Nested settings with some of them changed."""
+    merged = dict(values)
+    for name, value in changes.items():
+        nested = isinstance(value, dict) and isinstance(merged.get(name), dict)
+        merged[name] = merge(merged[name], value) if nested else value
+    return merged
+
+
+def _changes(set: tuple[str, ...], **given: Any) -> dict[str, Any]:
+    """What the options say, in the shape of run.json."""
+    changes = {name: value for name, value in given.items() if value is not None}
+    for each in set:
+        name, sign, text = each.partition("=")
+        if not sign or not all(name.split(".")):
+            raise InputError(f"{each!r} is not a setting: write name=value, as settings.rank=3.")
+        try:
+            value: Any = json.loads(text)
+        except ValueError:
+            value = text
+        for part in reversed(name.split(".")):
+            value = {part: value}
+        changes = merge(changes, value)
+    return changes
+
+
+def _kept(text: str) -> int | None:
+    if text == "all":
+        return None
+    if not text.isdigit() or int(text) < 1:
+        raise InputError(f"--keep {text} is not a number of checkpoints above 0, or all.")
+    return int(text)
+
+
+def _numbers(text: str) -> list[int]:
+    """The seeds that `0..7` or `0,3,5` stands for."""
+    span = re.fullmatch(r"(\d+)\.\.(\d+)", text)
+    if span:
+        first, last = int(span[1]), int(span[2])
+        found = list(range(first, last + 1)) if last - first < _MOST_SEEDS else []
+    elif re.fullmatch(r"\d+(,\d+)*", text):
+        found = sorted({int(each) for each in text.split(",")})
+    else:
+        found = []
+    if not found:
+        raise InputError(f"--seeds {text} is not a range like 0..7 or a list like 0,3,5.")
+    return found
+
+
+def _pin(core: int) -> None:
+    from dropin.training.many import cores
+
+    there = cores()
+    if not hasattr(os, "sched_setaffinity"):
+        raise InputError("--core does not work on this system.")
+    if core not in there:
+        raise InputError(f"There is no core {core}: it can be {', '.join(map(str, there))}.")
+    os.sched_setaffinity(0, {core})

@@ -1,0 +1,65 @@
+"""Settings as frozen dataclasses: checked when made, written as JSON and read back."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from dropin.errors import InputError, unknown
+
+Config = TypeVar("Config")
+
+
+class Checked:
+    """A base of settings: choices are among those allowed, counts and numbers not too small."""
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for each in dataclasses.fields(self):  # pyright: ignore[reportArgumentType]
+            name, kind = each.name, hints[each.name]
+            value, words = getattr(self, name), name.replace("_", " ")
+            least = each.metadata.get("least", 1)
+            if get_origin(kind) is Literal:
+                if value not in get_args(kind):
+                    raise unknown(words, value, get_args(kind))
+            elif kind is int and (isinstance(value, bool) or not isinstance(value, int)):
+                raise InputError(f"The {words} {value!r} is not a whole number.")
+            elif kind is int and value < least:
+                raise InputError(f"The {words} {value} is too small: it is at least {least}.")
+            elif kind is float and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise InputError(f"The {words} {value!r} is not a number.")
+            elif kind is float and not 0 <= value < float("inf"):
+                raise InputError(f"The {words} {value} is out of range: it is at least 0.")
+            elif dataclasses.is_dataclass(kind) and not isinstance(value, kind):  # pyright: ignore
+                raise InputError(f"The {words} {value!r} is not a group of settings.")
+
+
+def as_dict(config: Any) -> dict[str, Any]:
+    """The settings as plain values."""
+    return dataclasses.asdict(config)
+
+
+def from_dict(kind: type[Config], values: Mapping[str, Any]) -> Config:
+    """The settings that were written as `values`; what is not there has its default."""
+    hints = get_type_hints(kind)
+    for name in values:
+        if name not in hints:
+            raise unknown(f"setting of {kind.__name__}", name, hints)
+    given = {
+        name: from_dict(hints[name], value)
+        if dataclasses.is_dataclass(hints[name]) and isinstance(value, Mapping)
+        else value
+        for name, value in values.items()
+    }
+    return kind(**given)
+
+
+def differences(one: Mapping[str, Any], two: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Where two settings differ: `name: this, not that`, with dots into nested ones."""
+    found: list[str] = []
+    for name in sorted({*one, *two}):
+        a, b = one.get(name), two.get(name)
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            found += differences(a, b, f"{prefix}{name}.")
+        elif a != b:
+            found.append(f"{prefix}{name}: {a}, not {b}")
+    return found

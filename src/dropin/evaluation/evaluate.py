@@ -1,0 +1,134 @@
+"""How well an agent, a type or chance plays."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from dropin.adhoc import AdHoc, make
+from dropin.agents import Agent, agent_player, load_agent
+from dropin.compilation import use_cache
+from dropin.errors import InputError, unknown
+from dropin.evaluation.rollout import rollout
+from dropin.evaluation.statistics import Estimate, estimate
+from dropin.players import RANDOM, Player, player
+from dropin.teams.types import Type
+
+ESTIMATORS = ("fixed", "legacy")
+LEGACY_ENVS, LEGACY_EPISODES = 16, 5
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The episodes of an evaluation; rows are environments."""
+
+    returns: np.ndarray
+    ends: np.ndarray
+    """When each episode was over, in steps of its environment."""
+    estimator: str = "fixed"
+
+    @property
+    def mean(self) -> float:
+        """The mean return."""
+        return self.estimate().mean
+
+    def estimate(self, method: str = "t") -> Estimate:
+        """The mean return with its interval over episodes, or over rounds of the legacy rule."""
+        if self.estimator == "legacy":
+            return estimate(legacy_means(self.returns, self.ends), method)
+        return estimate(self.returns, method)
+
+
+def legacy_means(returns: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """What the authors' evaluation reports, once for every 16 environments.
+
+    All 16 stop as soon as one of them has had 5 episodes; the episodes that were over by then are
+    averaged. Short episodes count too much.
+    """
+    rounds = returns.shape[0] // LEGACY_ENVS
+    shape = (rounds, LEGACY_ENVS, LEGACY_EPISODES)
+    returns = returns[: rounds * LEGACY_ENVS, :LEGACY_EPISODES].reshape(shape)
+    ends = ends[: rounds * LEGACY_ENVS, :LEGACY_EPISODES].reshape(shape)
+    over = ends <= ends[:, :, -1].min(axis=1)[:, None, None]
+    return (returns * over).sum(axis=(1, 2)) / over.sum(axis=(1, 2))
+
+
+def run_episodes(
+    env: AdHoc,
+    who: Player,
+    *,
+    envs: int = 16,
+    episodes: int = 5,
+    seed: int = 0,
+    estimator: str = "fixed",
+) -> Evaluation:
+    """So many episodes in each of so many parallel environments."""
+    if estimator not in ESTIMATORS:
+        raise unknown("estimator", estimator, ESTIMATORS)
+    if envs < 1 or episodes < 1:
+        raise InputError("An evaluation takes at least one environment and one episode.")
+    if estimator == "legacy" and (envs % LEGACY_ENVS or episodes != LEGACY_EPISODES):
+        raise InputError(
+            f"The legacy estimator takes {LEGACY_EPISODES} episodes in each of {LEGACY_ENVS}"
+            f" environments, or a multiple of these: not {episodes} in {envs}."
+        )
+    played = rollout(env, who, jax.random.key(seed), envs, episodes)
+    return Evaluation(np.asarray(played.returns), np.asarray(played.ends), estimator)
+
+
+def evaluate(
+    who: str | Path | Agent | Player,
+    game: str | AdHoc | None = None,
+    *,
+    policy: str = "greedy",
+    episodes: int = 160,
+    estimator: str = "fixed",
+    seed: int = 0,
+    rules: str = "paper",
+    team_limit: int = 3,
+    types: Sequence[str | Type | Callable[..., Any]] | None = None,
+    **changes: Any,
+) -> Evaluation:
+    """The returns of an agent (or its file, or a run's directory), of `random`, or of a type.
+
+    The environment is given, or made by `dropin.make` from the name of a game (by default the one
+    that the agent was trained in) and the settings. `episodes` are rounded up so that each of the
+    parallel environments plays the same number.
+
+    >>> from dropin import evaluate
+    >>> print(evaluate("random", "lbf", team_limit=5, episodes=16).estimate().n)
+    80
+    """
+    use_cache()
+    if isinstance(who, Path) or (isinstance(who, str) and _is_path(who)):
+        who = load_agent(who)
+    if game is None:
+        if not isinstance(who, Agent):
+            raise InputError(f"In which game should {who!r} play?")
+        game = who.meets.game
+    if isinstance(game, str):
+        env = make(game, rules=rules, team_limit=team_limit, types=types, **changes)
+    else:
+        env = game
+    if isinstance(who, Agent):
+        who = agent_player(who, env, policy)
+    elif isinstance(who, str):
+        who = player(env, who)
+    if episodes < 1:
+        raise InputError(f"The number of episodes {episodes} is too small: it is at least 1.")
+    rounds = -(-episodes // (LEGACY_ENVS * LEGACY_EPISODES))
+    return run_episodes(
+        env,
+        who,
+        envs=LEGACY_ENVS * rounds,
+        episodes=LEGACY_EPISODES,
+        seed=seed,
+        estimator=estimator,
+    )
+
+
+def _is_path(name: str) -> bool:
+    return (name != RANDOM and Path(name).exists()) or "/" in name or name.endswith(".safetensors")

@@ -1,0 +1,69 @@
+"""Returns of whole episodes, of many environments in parallel."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from dropin.adhoc import AdHoc
+from dropin.players import Player
+
+
+class Episodes(eqx.Module):
+    """The same number of episodes of every environment, one after another."""
+
+    returns: Float[Array, "env episode"]
+    ends: Int[Array, "env episode"]
+    """The step at which each episode was over, counted from the start of the first one."""
+
+
+class _Tally(eqx.Module):
+    state: Any
+    seen: Any
+    memory: Any
+    score: Float[Array, " env"]
+    finished: Int[Array, " env"]
+    step: Int[Array, ""]
+    episodes: Episodes
+
+
+@eqx.filter_jit
+def rollout(env: AdHoc, player: Player, key: PRNGKeyArray, envs: int, episodes: int) -> Episodes:
+    """Play until every environment has had so many episodes.
+
+    None is left out for being long, so the mean of their returns is that of the player.
+    """
+    placing, playing = jax.random.split(key)
+    states, seen = jax.vmap(env.reset)(jax.random.split(placing, envs))
+    start = jax.vmap(lambda _: player.start(env.team.slots))(jnp.arange(envs))
+    nothing = Episodes(jnp.zeros((envs, episodes)), jnp.zeros((envs, episodes), jnp.int32))
+    zero = jnp.zeros(envs, jnp.int32)
+
+    def go_on(tally: _Tally) -> Array:
+        return jnp.any(tally.finished < episodes)
+
+    def step(tally: _Tally) -> _Tally:
+        keys = jax.random.split(jax.random.fold_in(playing, tally.step), (2, envs))
+        actions, memory = jax.vmap(player.act)(keys[0], tally.state, tally.seen, tally.memory)
+        state, time_step = jax.vmap(env.step)(keys[1], tally.state, actions)
+        score = tally.score + time_step.reward
+        now = jnp.arange(episodes)[None] == tally.finished[:, None]
+        now &= time_step.done[:, None]
+        after = tally.step + 1
+        return _Tally(
+            state=state,
+            seen=time_step.observation,
+            memory=memory,
+            score=jnp.where(time_step.done, 0.0, score),
+            finished=tally.finished + time_step.done.astype(jnp.int32),
+            step=after,
+            episodes=Episodes(
+                jnp.where(now, score[:, None], tally.episodes.returns),
+                jnp.where(now, after, tally.episodes.ends),
+            ),
+        )
+
+    first = _Tally(states, seen, start, jnp.zeros(envs), zero, jnp.int32(0), nothing)
+    return jax.lax.while_loop(go_on, step, first).episodes

@@ -1,0 +1,143 @@
+"""What a run is, and the environments it needs."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dropin.adhoc import AdHoc, make
+from dropin.config import Checked, as_dict, from_dict
+from dropin.errors import InputError, unknown
+from dropin.games import CATALOGUE, check_rules
+from dropin.games import find as find_game
+from dropin.learners import find as find_learner
+from dropin.training.update import TrainConfig
+
+
+@dataclass(frozen=True)
+class EvaluationConfig(Checked):
+    """How the learner is evaluated at every checkpoint."""
+
+    team_limits: tuple[int, ...] = ()
+    """Besides the one it trains with (paper: 5)."""
+    envs: int = 64
+    """Parallel environments."""
+    episodes: int = 5
+    """Of each environment."""
+    seed: int = 2500
+    """The same at all checkpoints, so that they meet the same situations."""
+
+
+@dataclass(frozen=True)
+class RunConfig(Checked):
+    """Everything that decides the outcome of a run."""
+
+    game: str
+    learner: str
+    settings: Any
+    """The settings of the learner."""
+    rules: str = "paper"
+    team_limit: int = 3
+    types: tuple[str, ...] | None = None
+    """Names of the types that teammates are drawn from; all of the game's if not given."""
+    own_environment: bool = False
+    """Whether the environment was given as an object and has to be given again to resume."""
+    steps: int = 6_400_000
+    """Of all parallel environments together."""
+    seed: int = field(default=0, metadata={"least": 0})
+    log_every: int = 6_400
+    """Steps between two rows of metrics."""
+    checkpoint_every: int = 160_000
+    """Steps between two checkpoints, with an evaluation each."""
+    training: TrainConfig = field(default_factory=TrainConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        find_game(self.game)
+        for name, value in find_learner(self.learner).settings:
+            if getattr(self.settings, name) != value:
+                raise InputError(
+                    f"The {name} of {self.learner} is {value!r}: it cannot be changed."
+                )
+        if not self.own_environment:
+            check_rules(self.rules)
+        for limit in self.evaluation.team_limits:
+            if not isinstance(limit, int) or limit < 2:
+                raise InputError(f"Team limit {limit} is too small: a team has at least 2 agents.")
+
+    @property
+    def steps_per_update(self) -> int:
+        """Steps of all environments together between two updates."""
+        return self.training.envs * self.training.period
+
+    def updates(self, steps: int) -> int:
+        """So many steps in updates, rounded up."""
+        return -(-steps // self.steps_per_update)
+
+    def environment(self, slots: int | None = None) -> AdHoc:
+        """The environment that the run trains in."""
+        return make(
+            self.game,
+            rules=self.rules,
+            team_limit=self.team_limit,
+            slots=slots,
+            types=self.types,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings as plain values, as JSON has them."""
+        plain = as_dict(self)
+        plain["types"] = None if self.types is None else list(self.types)
+        plain["evaluation"]["team_limits"] = list(self.evaluation.team_limits)
+        return plain
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
+        """The settings that were written as `values`."""
+        given = dict(values)
+        given["settings"] = from_dict(find_learner(given["learner"]).kind, given["settings"])
+        if given.get("types") is not None:
+            given["types"] = tuple(given["types"])
+        if "evaluation" in given:
+            limits = tuple(given["evaluation"].get("team_limits", ()))
+            given["evaluation"] = {**given["evaluation"], "team_limits": limits}
+        return from_dict(cls, given)
+
+
+def default_values(learner: str) -> dict[str, Any]:
+    """The settings of a run of this learner as plain values, but for the game."""
+    config = RunConfig(game=next(iter(CATALOGUE)), learner=learner, settings=_settings(learner, {}))
+    return config.as_dict()
+
+
+def run_config(game: str | AdHoc, learner: str, **given: Any) -> RunConfig:
+    """The settings of a run; those that are not the run's own are the learner's."""
+    names = {each.name for each in dataclasses.fields(RunConfig)}
+    own = {name: value for name, value in given.items() if name in names}
+    rest = {name: value for name, value in given.items() if name not in names}
+    if not isinstance(game, str):
+        own |= {
+            "team_limit": int(game.team.limit),
+            "types": game.team.pool.names,
+            "rules": "its own",
+            "own_environment": True,
+        }
+        game = game.game.name
+    return RunConfig(game=game, learner=learner, settings=_settings(learner, rest), **own)
+
+
+def _settings(learner: str, changes: Mapping[str, Any]) -> Any:
+    entry = find_learner(learner)
+    names = [each.name for each in dataclasses.fields(entry.kind)]
+    for name in changes:
+        if name not in names:
+            raise unknown(f"setting of {learner}", name, names)
+    return entry.config(**changes)
+
+
+def default_directory(config: RunConfig) -> Path:
+    """Where a run goes if nobody says where."""
+    name = f"{config.game}-{config.learner}-{config.rules}-{config.team_limit}"
+    return Path("runs") / name / f"seed-{config.seed}"

@@ -1,0 +1,189 @@
+"""A run's directory: never overwritten, never half-written.
+
+run.json                 settings, and the versions of what it ran on
+metrics.csv              what training told, a row every few thousand steps
+evaluation.csv           returns at every checkpoint
+checkpoints/             everything needed to go on, one file each; the latest are kept
+agent.safetensors        the agent of the latest checkpoint
+"""
+
+import fcntl
+import os
+import platform
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+
+from dropin import __version__
+from dropin.agents import AGENT_FILE, Agent, describe, save_agent
+from dropin.config import differences
+from dropin.errors import InputError
+from dropin.files import read_arrays, read_json, write_arrays, write_json
+from dropin.training.config import RunConfig
+from dropin.training.table import Table
+from dropin.training.update import Metrics, TrainState
+from dropin.weights import from_arrays, to_arrays
+
+METRICS = (
+    "step",
+    "episodes",
+    "return",
+    "value_loss",
+    "prediction_loss",
+    "accuracy",
+    "team_size",
+    "epsilon",
+    "temperature",
+)
+EVALUATION = ("step", "team_limit", "policy", "episodes", "mean", "low", "high", "legacy")
+_PACKAGES = ("jax", "jaxlib", "equinox", "optax", "numpy", "safetensors")
+
+
+class RunDirectory:
+    """The files of one run."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.metrics = Table(self.path / "metrics.csv", METRICS)
+        self.evaluation = Table(self.path / "evaluation.csv", EVALUATION)
+        self.checkpoints = self.path / "checkpoints"
+        self.agent = self.path / AGENT_FILE
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a run."""
+        return (self.path / "run.json").exists()
+
+    def check_free(self) -> None:
+        """Raise `InputError` if the directory holds anything."""
+        if self.path.exists() and (not self.path.is_dir() or any(self._visible())):
+            how = f", or go on with: dropin train --resume {self.path}" if self.exists else ""
+            raise InputError(f"{self.path} exists already: give another directory{how}.")
+
+    def create(self, config: RunConfig) -> None:
+        """Start a run's files; a directory that holds anything is refused."""
+        self.check_free()
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.metrics.create()
+        self.evaluation.create()
+        write_json(self.path / "run.json", {"config": config.as_dict(), "versions": versions()})
+
+    def _visible(self) -> Iterator[Path]:
+        return (each for each in self.path.iterdir() if not each.name.startswith("."))
+
+    def config(self) -> RunConfig:
+        """The settings of the run."""
+        if not self.exists:
+            raise InputError(f"{self.path} is not the directory of a run: it has no run.json.")
+        kept = read_json(self.path / "run.json")
+        try:
+            return RunConfig.from_dict(kept["config"])
+        except (KeyError, TypeError, AttributeError):
+            raise InputError(f"{self.path / 'run.json'} does not describe a run.") from None
+
+    def check_same(self, config: RunConfig) -> None:
+        """Raise `InputError` if the run was started with other settings."""
+        different = differences(self.config().as_dict(), config.as_dict())
+        if different:
+            raise InputError(
+                f"{self.path} was started with other settings ({'; '.join(different)}): resume it"
+                " without them, or start a run in another directory."
+            )
+
+    def check_versions(self) -> None:
+        """Warn if the run was started with other versions."""
+        kept = read_json(self.path / "run.json").get("versions", {})
+        different = differences(kept, versions())
+        if different:
+            warnings.warn(
+                f"{self.path} was started with other versions or flags ({'; '.join(different)}):"
+                " the result may differ in the last bits.",
+                stacklevel=2,
+            )
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from training in this directory."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError(f"Another process is training in {self.path}.") from None
+            yield
+        finally:
+            os.close(handle)
+
+    def steps(self) -> list[int]:
+        """The steps of the checkpoints, in order."""
+        names = [each.stem.removeprefix("step-") for each in self.checkpoints.glob("step-*")]
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def checkpoint(self, step: int) -> Path:
+        """The file of the checkpoint at a step."""
+        return self.checkpoints / f"step-{step:012d}.safetensors"
+
+    def save(self, state: TrainState, agent: Agent, step: int, keep: int | None) -> None:
+        """Write a checkpoint and its agent, then remove the oldest beyond those kept."""
+        self.metrics.sync()
+        self.evaluation.sync()
+        about = {"kind": "checkpoint", "step": step, **describe(agent)}
+        about["temperature"] = float(agent.temperature)
+        write_arrays(self.checkpoint(step), to_arrays(state), about)
+        save_agent(agent, self.agent, step=step)
+        if keep is not None:
+            for old in self.steps()[:-keep]:
+                self.checkpoint(old).unlink()
+
+    def restore(self, template: TrainState) -> tuple[TrainState, int]:
+        """The latest checkpoint that is not damaged; tables are cut back to it."""
+        for step in reversed(self.steps()):
+            path = self.checkpoint(step)
+            try:
+                arrays, about = read_arrays(path)
+                if about.get("kind") != "checkpoint" or about.get("step") != step:
+                    raise InputError(f"{path} is not the checkpoint of step {step}.")
+                state = from_arrays(template, arrays, path)
+            except InputError as error:
+                warnings.warn(f"{error} The checkpoint before it is used.", stacklevel=2)
+                continue
+            self.metrics.cut(step)
+            self.evaluation.cut(step)
+            return state, step
+        raise InputError(f"{self.path} has no checkpoint that can be used.")
+
+
+def metrics_row(
+    step: int, updates: int, totals: Metrics, epsilon: float, temperature: float
+) -> dict[str, Any]:
+    """A row of metrics from sums over so many updates."""
+    episodes = int(totals.episodes)
+    return {
+        "step": step,
+        "episodes": episodes,
+        "return": float(totals.returns) / episodes if episodes else "",
+        "value_loss": float(totals.value_loss) / updates,
+        "prediction_loss": float(totals.prediction_loss) / updates,
+        "accuracy": float(totals.accuracy) / updates,
+        "team_size": float(totals.team_size) / updates,
+        "epsilon": epsilon,
+        "temperature": temperature,
+    }
+
+
+def agent_of(config: RunConfig, state: TrainState, temperature: float) -> Agent:
+    """The learner of a run, ready to act."""
+    return Agent(state.learner, jnp.float32(temperature), config.learner)
+
+
+def versions() -> dict[str, str]:
+    """What a run depends on."""
+    packages = {name: version(name) for name in _PACKAGES}
+    own = {"dropin": __version__, "python": platform.python_version()}
+    return own | packages | {"XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}

@@ -1,0 +1,275 @@
+"""Training: compiled chunks of about a second, and what Python does between them."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dropin.adhoc import AdHoc
+from dropin.agents import Agent, AgentPlayer, load_agent, save_agent
+from dropin.compilation import use_cache
+from dropin.errors import InputError, StoppedError
+from dropin.evaluation.evaluate import LEGACY_ENVS, LEGACY_EPISODES, legacy_means, run_episodes
+from dropin.evaluation.statistics import estimate
+from dropin.learners import find
+from dropin.training.config import (
+    EvaluationConfig,
+    RunConfig,
+    default_directory,
+    run_config,
+)
+from dropin.training.directory import RunDirectory, agent_of, metrics_row
+from dropin.training.reporters import Reporter, on_screen
+from dropin.training.update import TrainConfig, TrainState, advance, start
+
+
+def train(
+    game: str | AdHoc,
+    learner: str,
+    *,
+    directory: str | Path | None = None,
+    steps: int = 6_400_000,
+    seed: int = 0,
+    rules: str = "paper",
+    team_limit: int = 3,
+    types: tuple[str, ...] | list[str] | None = None,
+    resume: bool = False,
+    keep: int | None = 3,
+    report: str | Reporter = "auto",
+    log_every: int = 6_400,
+    checkpoint_every: int = 160_000,
+    evaluation: EvaluationConfig | None = None,
+    training: TrainConfig | None = None,
+    **settings: Any,
+) -> Agent:
+    """Train a learner in a game and return the agent; all files go to `directory`.
+
+    The game is a name, made with `rules`, `team_limit` and `types` as by `dropin.make`, or an
+    environment. `settings` are fields of the learner's settings, `training` those of the loop.
+    `keep` is the number of checkpoints that are kept (None: all). With `resume` a run of the same
+    settings goes on from its latest checkpoint. Without a directory it is named after the run,
+    in `runs`.
+    """
+    config = run_config(
+        game,
+        learner,
+        steps=steps,
+        seed=seed,
+        rules=rules,
+        team_limit=team_limit,
+        types=None if types is None else tuple(types),
+        log_every=log_every,
+        checkpoint_every=checkpoint_every,
+        evaluation=evaluation or EvaluationConfig(),
+        training=training or TrainConfig(),
+        **settings,
+    )
+    files = RunDirectory(directory or default_directory(config))
+    run = Run(files, config, None if isinstance(game, str) else game, keep)
+    reporter = on_screen(report) if isinstance(report, str) else report
+    if resume:
+        files.check_same(config)
+        files.check_versions()
+    else:
+        files.create(config)
+    return _finish(run, reporter)
+
+
+def resume_run(
+    directory: str | Path,
+    *,
+    env: AdHoc | None = None,
+    keep: int | None = 3,
+    report: str | Reporter = "auto",
+) -> Agent:
+    """Go on with a run from its latest checkpoint, to its end; the same bits as without a pause.
+
+    `env` is the environment, if the run was started with one that has no name.
+    """
+    files = RunDirectory(directory)
+    config = files.config()
+    if config.own_environment and env is None:
+        raise InputError(f"{files.path} was started with an environment of its own: give it again.")
+    files.check_versions()
+    reporter = on_screen(report) if isinstance(report, str) else report
+    return _finish(Run(files, config, env, keep), reporter)
+
+
+def _finish(run: "Run", reporter: Reporter) -> Agent:
+    """Take a run to its end."""
+    files = run.files
+    use_cache()
+    how_to_go_on = f"Go on with: dropin train --resume {files.path}"
+    with files.locked(), reporter, interruptible() as interrupted:
+        try:
+            if files.steps():
+                run.restore()
+            else:
+                run.begin(reporter)
+            done = run.go(reporter, interrupted)
+        except OSError as error:
+            raise StoppedError(
+                f"The run stopped, since {error.filename or files.path} cannot be written:"
+                f" {error.strerror}. {how_to_go_on}"
+            ) from None
+        if not done:
+            reporter.say(f"Saved at step {run.step:,}. {how_to_go_on}")
+            raise KeyboardInterrupt
+    return load_agent(files.agent)
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C (or SIGTERM) is noted and asked for; a second one interrupts at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    noted: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        del frame
+        if noted:
+            raise KeyboardInterrupt
+        noted.append(number)
+
+    before = {each: signal.signal(each, note) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(noted)
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+class Run:
+    """A run in memory, together with its files."""
+
+    state: TrainState
+
+    def __init__(self, files: RunDirectory, config: RunConfig, env: AdHoc | None, keep: int | None):
+        if keep is not None and keep < 1:
+            raise InputError(f"Keep {keep} is too small: at least 1 checkpoint is kept.")
+        self.files, self.config, self.keep = files, config, keep
+        self.env = config.environment() if env is None else env
+        limits = sorted({config.team_limit, *config.evaluation.team_limits})
+        if env is None:
+            wide = config.environment(slots=max(limits))
+            self.arenas = {limit: wide.with_limit(limit) for limit in limits}
+        else:
+            self.arenas = {limit: env.with_limit(limit) for limit in limits}
+        self.meets = self.env.interface
+        self.total = config.updates(config.steps)
+        self.log_every = config.updates(config.log_every)
+        self.checkpoint_every = config.updates(config.checkpoint_every)
+
+    @property
+    def updates(self) -> int:
+        """Updates so far."""
+        return int(self.state.updates)
+
+    @property
+    def step(self) -> int:
+        """Steps of all environments so far."""
+        return self.updates * self.config.steps_per_update
+
+    def _start(self) -> TrainState:
+        building, playing = jax.random.split(jax.random.key(self.config.seed))
+        kind = import_module(find(self.config.learner).module).LEARNER
+        build = eqx.filter_jit(kind)
+        learner = build(self.meets, self.config.settings, key=building)
+        return start(self.env, learner, self.config.training, playing)
+
+    def begin(self, reporter: Reporter) -> None:
+        """The first state, evaluated and saved."""
+        self.state = self._start()
+        # A run that was killed before its first checkpoint starts anew.
+        self.files.metrics.create()
+        self.files.evaluation.create()
+        self.evaluate(reporter)
+        self.save()
+
+    def restore(self) -> None:
+        """The state of the latest good checkpoint."""
+        self.state, _ = self.files.restore(eqx.filter_eval_shape(self._start))
+        save_agent(self.agent(), self.files.agent, step=self.step)
+
+    def agent(self) -> Agent:
+        """The learner as it is now."""
+        return agent_of(self.config, self.state, self._exploration()[1])
+
+    def _exploration(self) -> tuple[float, float]:
+        step, config = jnp.int32(self.step), self.config.training
+        return float(config.epsilon(step)), float(config.temperature(step))
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        self.files.save(self.state, self.agent(), self.step, self.keep)
+
+    def evaluate(self, reporter: Reporter) -> None:
+        """Play at every team limit, by every policy that the learner has."""
+        agent, how = self.agent(), self.config.evaluation
+        policies = ("greedy", "sampled") if agent.learner.config.policy == "spi" else ("greedy",)
+        for limit, arena in self.arenas.items():
+            for policy in policies:
+                who = AgentPlayer(agent, policy)
+                played = run_episodes(
+                    arena, who, envs=how.envs, episodes=how.episodes, seed=how.seed
+                )
+                mean = estimate(played.returns)
+                legacy: Any = ""
+                if how.envs >= LEGACY_ENVS and how.episodes >= LEGACY_EPISODES:
+                    legacy = float(np.mean(legacy_means(played.returns, played.ends)))
+                row = {
+                    "step": self.step,
+                    "team_limit": limit,
+                    "policy": policy,
+                    "episodes": played.returns.size,
+                    "mean": mean.mean,
+                    "low": mean.low,
+                    "high": mean.high,
+                    "legacy": legacy,
+                }
+                self.files.evaluation.append(row)
+                reporter.evaluation(row)
+
+    def go(self, reporter: Reporter, interrupted: Callable[[], bool]) -> bool:
+        """Train to the end, or until interrupted; then the state is saved. Whether it is done."""
+        config = self.config
+        reporter.begin(
+            f"{config.learner} in {config.game}, seed {config.seed}",
+            self.step,
+            self.total * config.steps_per_update,
+        )
+        while self.updates < self.total:
+            before = self.updates
+            ends = [(before // each + 1) * each for each in (self.log_every, self.checkpoint_every)]
+            number = min(*ends, self.total) - before
+            epsilon, temperature = self._exploration()
+            self.state, totals, bad = advance(
+                (self.env, config.training, jnp.int32(number)), self.state
+            )
+            if int(bad) < before + number:
+                raise StoppedError(
+                    f"The loss was not a number at step {int(bad) * config.steps_per_update:,}; the"
+                    f" run stopped there. The checkpoint of step {self.files.steps()[-1]:,} is the"
+                    f" last good one: {self.files.checkpoint(self.files.steps()[-1])}."
+                )
+            row = metrics_row(self.step, number, totals, epsilon, temperature)
+            self.files.metrics.append(row)
+            reporter.metrics(row)
+            if self.updates % self.checkpoint_every == 0 or self.updates == self.total:
+                self.evaluate(reporter)
+                self.save()
+            elif interrupted():
+                self.save()
+            if interrupted() and self.updates < self.total:
+                return False
+        return True

@@ -1,0 +1,132 @@
+"""Several runs at once: one pinned process for each core."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+from dropin.errors import StoppedError
+from dropin.training.reporters import Board, Json, Lines, Reporter, evaluation_text, on_screen
+
+
+def cores() -> list[int]:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+class _Worker:
+    """A process that trains, on one core."""
+
+    def __init__(self, name: str, arguments: Sequence[str], core: int, news: "Queue[Any]"):
+        self.name, self.core = name, core
+        command = [sys.executable, "-m", "dropin.cli", "train", *arguments]
+        command += ["--report", "json"]
+        if hasattr(os, "sched_setaffinity"):
+            command += ["--core", str(core)]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.errors: list[str] = []
+        threading.Thread(target=self._listen, args=(news,), daemon=True).start()
+
+    def _listen(self, news: "Queue[Any]") -> None:
+        collect = threading.Thread(target=self._collect, daemon=True)
+        collect.start()
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            try:
+                news.put((self, json.loads(line)))
+            except ValueError:
+                continue
+        self.process.wait()
+        collect.join()
+        self.process.stdout.close()
+        news.put((self, {"kind": "end"}))
+
+    def _collect(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr as errors:
+            self.errors += [line.rstrip() for line in errors]
+
+
+def run_all(jobs: Mapping[str, Sequence[str]], report: str = "auto") -> None:
+    """Run `dropin train` with each of the arguments, as many at a time as there are cores.
+
+    Ctrl-C reaches all of them; each saves before it ends.
+    """
+    news: Queue[Any] = Queue()
+    waiting, free = list(jobs.items()), cores()
+    working: list[_Worker] = []
+    failed: dict[str, str] = {}
+    interrupted = False
+    board = _board(report)
+    with board:
+        try:
+            while waiting or working:
+                while waiting and free and not interrupted:
+                    name, arguments = waiting.pop(0)
+                    working.append(_Worker(name, arguments, free.pop(0), news))
+                if not working:
+                    break
+                try:
+                    worker, message = news.get()
+                except KeyboardInterrupt:
+                    # The terminal has told the processes as well, unless there is none.
+                    interrupted = True
+                    for each in working:
+                        each.process.send_signal(signal.SIGTERM)
+                    continue
+                if message["kind"] == "end":
+                    working.remove(worker)
+                    free.append(worker.core)
+                    if worker.process.returncode not in (0, 130):
+                        failed[worker.name] = worker.errors[-1] if worker.errors else "it ended"
+                    interrupted |= worker.process.returncode == 130
+                else:
+                    _show(board, worker.name, message)
+        finally:
+            for each in working:
+                each.process.terminate()
+    if failed:
+        told = "; ".join(f"{name}: {why}" for name, why in failed.items())
+        raise StoppedError(f"{len(failed)} of {len(jobs)} runs failed. {told}")
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _board(report: str) -> Reporter:
+    from rich.console import Console
+
+    if report in ("none", "json"):
+        return on_screen(report)
+    return Board() if report == "auto" and Console().is_terminal else Lines()
+
+
+def _show(board: Reporter, name: str, message: dict[str, Any]) -> None:
+    if isinstance(board, Json):
+        board.pass_on(name, message)
+        return
+    kind = message.pop("kind")
+    if kind == "evaluation":
+        board.say(f"{name}: {evaluation_text(message)}")
+    elif kind == "say":
+        board.say(f"{name}: {message['sentence']}")
+    elif isinstance(board, Board):
+        board.show(name, state="compiling" if kind == "begin" else "", **message)
+    elif kind == "begin":
+        board.say(f"{name}: {message['title']}")
+
+
+def runs_in(directory: Path) -> list[Path]:
+    """The runs in a directory: itself, or those one level below it."""
+    found = [directory] if (directory / "run.json").exists() else []
+    below = sorted(each.parent for each in directory.glob("*/run.json")) if not found else []
+    return found or sorted(below, key=lambda each: (len(each.name), each.name))

@@ -1,0 +1,55 @@
+"""Tables that grow row by row and survive being cut off."""
+
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dropin.files import write
+
+
+class Table:
+    """A CSV file. The first column is `step`; numbers are written so that they read back equal."""
+
+    def __init__(self, path: Path, columns: Sequence[str]):
+        self.path, self.columns = path, list(columns)
+
+    def create(self) -> None:
+        """The header alone."""
+        write(self.path, _lines([self.columns]))
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Add a row at the end."""
+        with self.path.open("ab") as file:
+            file.write(_lines([[row[name] for name in self.columns]]))
+
+    def sync(self) -> None:
+        """Make sure that all rows last."""
+        with self.path.open("rb") as file:
+            os.fsync(file.fileno())
+
+    def cut(self, step: int) -> None:
+        """Forget what came after a step, and a last row that was not written to its end."""
+        if not self.path.exists():
+            self.create()
+            return
+        whole = self.path.read_bytes().decode(errors="replace").split("\n")[1:-1]
+        rows = [row for row in csv.reader(whole) if len(row) == len(self.columns)]
+        kept = [row for row in rows if row[0].isdigit() and int(row[0]) <= step]
+        write(self.path, _lines([self.columns, *kept]))
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """The rows of a table that are whole."""
+    if not path.exists():
+        return []
+    header, *rows = list(csv.reader(path.read_text(errors="replace").split("\n")[:-1])) or [[]]
+    return [dict(zip(header, row, strict=True)) for row in rows if len(row) == len(header)]
+
+
+def _lines(rows: Sequence[Sequence[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()

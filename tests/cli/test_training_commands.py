@@ -1,0 +1,135 @@
+"""train, evaluate, plot and play with an agent, one after another on the same runs."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import tiny
+from test_cli import run
+
+CURVES = {
+    "checkpoint_every_steps": 40,
+    "train": {"lbf": {"gpl-q": {"mean": [0.1, 0.2, 0.3], "ci95": [0.1, 0.1, 0.1]}}},
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two seeds of one learner, each trained by a process of its own."""
+    directory = tmp_path_factory.mktemp("cli") / "runs"
+    from dropin.cli import main
+
+    main(
+        ["train", "lbf", "gpl-q", "--seeds", "0,1", "--directory", str(directory), *tiny.ARGUMENTS]
+    )
+    return directory
+
+
+def test_several_seeds_give_several_runs(runs):
+    assert sorted(each.name for each in runs.iterdir()) == ["seed-0", "seed-1"]
+    kept = json.loads((runs / "seed-1" / "run.json").read_text())["config"]
+    assert (kept["seed"], kept["steps"], kept["settings"]["rank"]) == (1, 120, 2)
+    agents = [(runs / seed / "agent.safetensors").read_bytes() for seed in ("seed-0", "seed-1")]
+    assert agents[0] != agents[1]
+
+
+def test_a_run_that_is_not_pinned_is_the_same(runs, tmp_path):
+    command = [sys.executable, "-m", "dropin.cli", "train", "lbf", "gpl-q", *tiny.ARGUMENTS]
+    subprocess.run([*command, "--directory", tmp_path / "run"], check=True, capture_output=True)
+    for name in ("metrics.csv", "evaluation.csv", "agent.safetensors"):
+        assert (tmp_path / "run" / name).read_bytes() == (runs / "seed-0" / name).read_bytes()
+
+
+def test_evaluate_prints_each_run_and_all(runs, capsys):
+    code, out, _ = run("evaluate", str(runs), "--episodes", "80", capsys=capsys)
+    assert code == 0
+    assert "all 2 runs" in out
+    assert out.count("greedy") == 3
+    code, wider, _ = run(
+        "evaluate", str(runs / "seed-0"), "--team-limit", "4", "--estimator", "legacy",
+        "--episodes", "80", capsys=capsys,
+    )  # fmt: skip
+    assert code == 0
+    assert " 4 " in wider
+
+
+def test_plot_draws_the_curves_and_the_authors(runs, tmp_path, capsys):
+    published, picture = tmp_path / "curves.json", tmp_path / "out" / "curve.png"
+    published.write_text(json.dumps(CURVES))
+    arguments = ("plot", str(runs), "--out", str(picture), "--published", str(published))
+    code, out, _ = run(*arguments, capsys=capsys)
+    assert code == 0
+    assert "2 seeds" in out
+    assert "published" in out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    code, _, err = run(*arguments, capsys=capsys)
+    assert (code, "exists already" in err) == (2, True)
+    code, _, err = run(*arguments[:2], "--out", str(tmp_path / "b.png"), "--team-limit", "9",
+                       capsys=capsys)  # fmt: skip
+    assert (code, "no evaluation at team limit 9: it has 3, 4" in err) == (2, True)
+    published.write_text("{}")
+    code, _, err = run(*arguments, "--force", capsys=capsys)
+    assert (code, "holds no published curves" in err) == (2, True)
+
+
+def test_play_with_an_agent(runs, capsys):
+    code, out, _ = run("play", "lbf", "--agent", str(runs / "seed-0"), capsys=capsys)
+    assert code == 0
+    assert "The episode ends after" in out
+
+
+def test_resume_of_a_finished_run_and_of_another_config(runs, capsys):
+    code, out, _ = run("train", "--resume", str(runs / "seed-0"), "--report", "none", capsys=capsys)
+    assert (code, "Done." in out) == (0, True)
+    code, _, err = run("train", "--resume", str(runs), "--steps", "500", capsys=capsys)
+    assert code == 2
+    assert "other settings (steps: 120, not 500)" in err
+
+
+def test_tensorboard_gets_the_numbers(tmp_path, capsys):
+    directory = tmp_path / "run"
+    code, _, err = run(
+        "train", "lbf", "gpl-q", "--directory", str(directory), "--tensorboard",
+        "--report", "lines", *tiny.ARGUMENTS, capsys=capsys,
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert list((directory / "tensorboard").glob("events*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["train"], "Give a game and a learner"),
+        (["train", "lbf", "gpl"], "did you mean 'gpl-q'"),
+        (["train", "chess", "gpl-q"], "Unknown game 'chess'"),
+        (["train", "lbf", "gpl-q", "--steps", "-4"], "steps -4 is too small"),
+        (["train", "lbf", "gpl-q", "--seed", "1", "--seeds", "0..3"], "not both"),
+        (["train", "lbf", "gpl-q", "--seeds", "3..1"], "--seeds 3..1 is not a range"),
+        (["train", "lbf", "gpl-q", "--seeds", "a"], "--seeds a is not a range"),
+        (["train", "lbf", "gpl-q", "--keep", "none"], "--keep none"),
+        (["train", "lbf", "gpl-q", "--set", "rank"], "not a setting: write name=value"),
+        (["train", "lbf", "gpl-q", "--set", "settings.rnk=3"], "did you mean 'rank'"),
+        (["train", "lbf", "gpl-q", "--core", "999"], "There is no core 999"),
+        (["train", "lbf", "gpl-q", "--types", "H99"], "Unknown type 'H99'"),
+        (["train", "lbf", "gpl-q", "--team-limit", "90"], "too small for 3 objects and 90 agents"),
+        (["train", "--resume", "nowhere"], "There is no run in nowhere"),
+        (["train", "--resume", "a", "--seeds", "0..1"], "no --directory or --seeds"),
+        (["evaluate", "nowhere/run"], "no file nowhere/run"),
+        (["evaluate", "random"], "In which game"),
+        (["plot", "nowhere"], "There is no run in nowhere"),
+        (["play", "lbf", "--agent", "nowhere"], "no file nowhere"),
+        (["train", "lbf", "gpl-q", "--report", "loud"], "Unknown report 'loud'"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_leaves_nothing(
+    arguments, says, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(*arguments, capsys=capsys)
+    assert code == 2
+    assert says in err
+    assert err.startswith("dropin: ")
+    assert err.count("\n") == 1
+    assert out == ""
+    assert list(tmp_path.iterdir()) == []

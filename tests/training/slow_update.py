@@ -1,0 +1,155 @@
+"""One update of GPL in NumPy and double precision: one environment after another, one agent after
+another, agents that are not there left out. Written from the equations, without batches or masks.
+"""
+
+from itertools import combinations, product
+from types import SimpleNamespace
+
+import numpy as np
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x):
+    e = np.exp(x - x.max())
+    return e / e.sum()
+
+
+def linear(layer, x):
+    return x @ layer.weight + layer.bias
+
+
+def mlp(network, *parts):
+    x = np.concatenate(parts)
+    for number, layer in enumerate(network.layers):
+        x = linear(layer, np.maximum(x, 0) if number else x)
+    return x
+
+
+class Mind:
+    """Type vectors of whoever is present, with a memory by slot."""
+
+    def __init__(self, network, memory):
+        self.network = network
+        self.memory = {
+            slot: (memory.hidden[slot], memory.cell[slot]) for slot in range(len(memory.cell))
+        }
+
+    def read(self, seen):
+        net, types = self.network, {}
+        for slot in np.flatnonzero(seen.present):
+            h, c = self.memory[slot]
+            if seen.arrived[slot]:
+                h, c = np.zeros_like(h), np.zeros_like(c)
+            x = np.concatenate([seen.agents[slot], seen.shared])
+            x = linear(net.second, np.maximum(linear(net.first, x), 0))
+            i, f, g, o = np.split(np.concatenate([x, h]) @ net.lstm.weight + net.lstm.bias, 4)
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            h = sigmoid(o) * np.tanh(c)
+            self.memory[slot] = (h, c)
+            types[slot] = linear(net.last, np.maximum(h, 0))
+        return types
+
+
+def joint(graph, types, actions):
+    """Eq. 5 with Eq. 6 and 7."""
+    total = sum(mlp(graph.individual, types[j], types[0])[actions[j]] for j in types)
+
+    def factor(j, k):
+        parts = (
+            (types[j], types[k], types[0]) if graph.pair_input == "pair" else (types[j], types[0])
+        )
+        return mlp(graph.pair, *parts).reshape(-1, graph.rank)[actions[j]]
+
+    return total + sum(factor(j, k) @ factor(k, j) for j, k in combinations(types, 2))
+
+
+def logits(model, types):
+    """Eq. 8."""
+    found = {}
+    for j in types:
+        heard = sum(
+            (mlp(model.message, types[k], types[j]) for k in types if k != j),
+            np.zeros(model.message.layers[-1].bias.shape),
+        )
+        found[j] = mlp(model.readout, mlp(model.node, types[j], heard))
+    return found
+
+
+def action_values(config, graph, types, predicted, number):
+    """Eq. 9 by summing over all joint actions of the teammates; or the best of them."""
+    mates = [j for j in types if j != 0]
+    chances = {j: softmax(predicted[j]) for j in mates}
+    values = []
+    for mine in range(number):
+        outcomes = []
+        for theirs in product(range(number), repeat=len(mates)):
+            chosen = dict(zip(mates, theirs, strict=True))
+            chance = np.prod([chances[j][a] for j, a in chosen.items()])
+            outcomes.append((chance, joint(graph, types, {0: mine, **chosen})))
+        if config.teammates == "optimistic":
+            values.append(max(value for _, value in outcomes))
+        else:
+            values.append(sum(chance * value for chance, value in outcomes))
+    return np.array(values)
+
+
+def row(tree, *index):
+    """What a tree of arrays says of one environment (and time)."""
+    return SimpleNamespace(**{name: leaf[index] for name, leaf in vars(tree).items()})
+
+
+def goals(config, learner, target, state, steps, ahead_actions, temperature):
+    """What the joint value should be, by time and environment."""
+    period, envs = steps.terminated.shape
+    number = learner.agent.model.readout.layers[-1].bias.shape[0]
+    found = np.zeros((period, envs))
+    for e in range(envs):
+        slow = Mind(target.types, row(state.target_memory, e))
+        reader = Mind(learner.agent.types, row(state.memory.agent, e))
+        reader.read(row(state.seen, e))
+        for t in range(period):
+            seen = row(steps.observation, t, e)
+            types, predicted = slow.read(seen), logits(learner.agent.model, reader.read(seen))
+            if config.target == "sarsa":
+                following = steps.actions[t + 1, e] if t + 1 < period else ahead_actions[e]
+                worth = joint(target.graph, types, following)
+            else:
+                values = action_values(config, target.graph, types, predicted, number)
+                worth = values.max()
+                if config.policy == "spi":
+                    worth = softmax(values / temperature) @ values
+            over = steps.terminated[t, e] or steps.truncated[t, e]
+            found[t, e] = steps.rewards[t, e, 0] + (0.0 if over else config.discount * worth)
+    return found
+
+
+def losses(learner, state, steps, goals):
+    """Value loss and prediction loss of an update, and the memories afterwards."""
+    period, envs = goals.shape
+    squared, missed = [], []
+    for e in range(envs):
+        value = Mind(learner.value.types, row(state.memory.value, e))
+        agent = Mind(learner.agent.types, row(state.memory.agent, e))
+        seen = row(state.seen, e)
+        for t in range(period):
+            actions = steps.actions[t, e]
+            types = value.read(seen)
+            squared.append((joint(learner.value.graph, types, actions) - goals[t, e]) ** 2)
+            for j, each in logits(learner.agent.model, agent.read(seen)).items():
+                if j != 0:
+                    missed.append(-np.log(softmax(each)[actions[j]]))
+            seen = row(steps.observation, t, e)
+    return np.mean(squared), np.mean(missed)
+
+
+def adam(weight, gradient, first, second, count, rate):
+    """One step: the new weight."""
+    first = 0.9 * first + 0.1 * gradient
+    second = 0.999 * second + 0.001 * gradient**2
+    count = count + 1
+    return weight - rate * (first / (1 - 0.9**count)) / (
+        np.sqrt(second / (1 - 0.999**count)) + 1e-8
+    )

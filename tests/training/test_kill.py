@@ -1,0 +1,80 @@
+"""A training process is killed at a random moment and the run resumed, in processes of its own."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tiny
+
+STEPS = 2000
+ARGUMENTS = [
+    *tiny.ARGUMENTS, "evaluation.team_limits=[]", f"steps={STEPS}", "checkpoint_every=200",
+]  # fmt: skip
+
+
+def dropin(*arguments):
+    command = [sys.executable, "-m", "dropin.cli", "train", *arguments, "--report", "none"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process):
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def kill_once(process, directory, rng):
+    """Kill when the metrics have grown to a random length; whether it was still running."""
+    enough = rng.uniform(0, 1.0) * 12_000
+    while process.poll() is None and size_of(directory / "metrics.csv") < enough:
+        time.sleep(0.001)
+    time.sleep(rng.uniform(0, 0.01))
+    alive = process.poll() is None
+    if alive:
+        os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    return alive
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("kill") / "whole"
+    finish(dropin("lbf", "gpl-q", *ARGUMENTS, "--directory", str(directory)))
+    return directory
+
+
+def check_killed(uninterrupted, directory, kills, seed):
+    rng = random.Random(seed)
+    killed = 0
+    process = dropin("lbf", "gpl-q", *ARGUMENTS, "--directory", str(directory))
+    while killed < kills:
+        if kill_once(process, directory, rng):
+            killed += 1
+        else:  # It came to its end: there is nothing left to kill, so start over.
+            shutil.rmtree(directory)
+        if (directory / "run.json").exists():
+            process = dropin("--resume", str(directory))
+        else:
+            shutil.rmtree(directory, ignore_errors=True)
+            process = dropin("lbf", "gpl-q", *ARGUMENTS, "--directory", str(directory))
+    finish(process)
+    for name in ("metrics.csv", "evaluation.csv", "agent.safetensors"):
+        assert (directory / name).read_bytes() == (uninterrupted / name).read_bytes(), name
+
+
+def test_a_run_that_was_killed_ends_with_the_same_bits(uninterrupted, tmp_path):
+    check_killed(uninterrupted, tmp_path / "run", kills=1, seed=1)
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_twenty_times_ends_with_the_same_bits(uninterrupted, tmp_path):
+    check_killed(uninterrupted, tmp_path / "run", kills=20, seed=2)
