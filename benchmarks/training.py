@@ -55,7 +55,6 @@ def useful_flops(slots: int, features: int, actions: int, gpl: Any) -> float:
 
 def serve(rules: str, slots: int, pair_input: str, part: str) -> None:
     """A worker: for every line "SECONDS" on standard input, steps a second and the peak."""
-    import equinox as eqx
     import jax
     import jax.numpy as jnp
 
@@ -81,7 +80,7 @@ def serve(rules: str, slots: int, pair_input: str, part: str) -> None:
 
     peak()
     before = time.perf_counter()
-    learner = eqx.filter_jit(GPL)(env.interface, gpl, key=jax.random.key(0))
+    learner = GPL(env.interface, gpl, key=jax.random.key(0))
     state = training.start(env, learner, config, jax.random.key(1))
     jax.block_until_ready(state.updates)
     ready = time.perf_counter() - before
@@ -112,6 +111,8 @@ def _part(training: Any, env: Any, config: Any, part: str) -> Callable[[Any, int
     import equinox as eqx
     import jax
     import jax.numpy as jnp
+
+    from dropin.compilation import compiled
 
     if part == "update":
 
@@ -179,7 +180,6 @@ def _part(training: Any, env: Any, config: Any, part: str) -> Callable[[Any, int
         "gradient": differentiate,
     }
 
-    @eqx.filter_jit(donate="all")
     def several(state: Any, number: Any) -> Any:
         arrays, static = eqx.partition(state, eqx.is_array)
 
@@ -188,7 +188,8 @@ def _part(training: Any, env: Any, config: Any, part: str) -> Callable[[Any, int
 
         return eqx.combine(jax.lax.fori_loop(0, number, body, arrays), static)
 
-    return lambda state, number: several(state, jnp.int32(number))
+    run = compiled(several, donate="all")
+    return lambda state, number: run(state, jnp.int32(number))
 
 
 class Worker:
@@ -199,13 +200,12 @@ class Worker:
         core: int = 0, cache: str = "off",
     ):  # fmt: skip
         arguments = ["--serve", rules, str(slots), pair, part]
-        one = "--xla_cpu_multi_thread_eigen=false"
         self.process = subprocess.Popen(
             ["taskset", "-c", str(core), sys.executable, __file__, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"XLA_FLAGS": one, "JAX_PLATFORMS": "cpu", "DROPIN_CACHE": cache},
+            env=os.environ | {"JAX_PLATFORMS": "cpu", "DROPIN_CACHE": cache},
         )
         self.start, self.compile = map(float, self._hear().split())
 

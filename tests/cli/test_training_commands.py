@@ -41,6 +41,12 @@ def test_a_run_that_is_not_pinned_is_the_same(runs, tmp_path):
         assert (tmp_path / "run" / name).read_bytes() == (runs / "seed-0" / name).read_bytes()
 
 
+def test_a_run_of_the_library_is_the_same(runs, tmp_path):
+    tiny.run(tmp_path / "run")
+    for name in ("metrics.csv", "evaluation.csv", "agent.safetensors"):
+        assert (tmp_path / "run" / name).read_bytes() == (runs / "seed-0" / name).read_bytes()
+
+
 def test_evaluate_prints_each_run_and_all(runs, capsys):
     code, out, _ = run("evaluate", str(runs), "--episodes", "80", capsys=capsys)
     assert code == 0

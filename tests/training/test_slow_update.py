@@ -9,6 +9,7 @@ import numpy as np
 import optax
 import pytest
 import slow_update
+from jax.flatten_util import ravel_pytree
 
 from dropin.adhoc import make
 from dropin.learners.gpl import GPL, GPLConfig, action_values
@@ -110,7 +111,11 @@ def test_weights_and_target_after_are_those_of_the_slow_update(updated):
     config, state, steps, after, gradient, _, temperature, _ = updated
     goals = slow_goals(config, state, steps, temperature)
     moments = next(part for part in state.optimiser if isinstance(part, optax.ScaleByAdamState))
-    trees = (state.learner, gradient, moments.mu, moments.nu, after.learner)
+    _, unravel = ravel_pytree(jax.tree.map(jnp.float32, state.learner))
+    first, second = (
+        jax.tree.map(np.asarray, unravel(jnp.float32(part))) for part in (moments.mu, moments.nu)
+    )
+    trees = (state.learner, gradient, first, second, after.learner)
     rng = np.random.default_rng(0)
     for leaf, arrays in enumerate(zip(*map(jax.tree.leaves, trees), strict=True)):
         for number in rng.permutation(arrays[0].size)[:5]:

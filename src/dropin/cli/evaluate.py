@@ -5,7 +5,6 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from dropin.cli.show import show_table
-from dropin.compilation import one_thread
 from dropin.errors import InputError
 
 
@@ -36,7 +35,6 @@ def evaluate(
         estimator: fixed, or legacy for the authors' stopping rule, which favours short episodes.
         seed: The same seed gives the same episodes.
     """
-    one_thread()
     from dropin.evaluation.evaluate import evaluate as play_episodes
     from dropin.evaluation.statistics import Estimate, estimate
     from dropin.training.directory import RunDirectory

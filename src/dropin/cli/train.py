@@ -8,7 +8,6 @@ from typing import Any
 
 from tyro.conf import Positional
 
-from dropin.compilation import one_thread
 from dropin.errors import InputError
 
 _MOST_SEEDS = 1000
@@ -78,7 +77,6 @@ def train(
     numbers = None if seeds is None else _numbers(seeds)
     if core is not None:
         _pin(core)
-    one_thread()
 
     from dropin.training.loop import resume_run
     from dropin.training.many import run_all, runs_in

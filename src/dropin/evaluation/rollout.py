@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from dropin.adhoc import AdHoc
+from dropin.compilation import compiled
 from dropin.players import Player
 
 
@@ -29,8 +30,7 @@ class _Tally(eqx.Module):
     episodes: Episodes
 
 
-@eqx.filter_jit
-def rollout(env: AdHoc, player: Player, key: PRNGKeyArray, envs: int, episodes: int) -> Episodes:
+def _rollout(env: AdHoc, player: Player, key: PRNGKeyArray, envs: int, episodes: int) -> Episodes:
     """Play until every environment has had so many episodes.
 
     None is left out for being long, so the mean of their returns is that of the player.
@@ -67,3 +67,6 @@ def rollout(env: AdHoc, player: Player, key: PRNGKeyArray, envs: int, episodes: 
 
     first = _Tally(states, seen, start, jnp.zeros(envs), zero, jnp.int32(0), nothing)
     return jax.lax.while_loop(go_on, step, first).episodes
+
+
+rollout = compiled(_rollout)

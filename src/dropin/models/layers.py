@@ -8,6 +8,20 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 
+def draw_weights(
+    key: PRNGKeyArray, bound: float, rows: int, columns: int
+) -> Float[Array, "row column"]:
+    """Numbers that are uniform within a bound.
+
+    As many as a power of two are drawn, of which the first are used, so that a network with many
+    sizes of layers compiles few programs.
+    """
+    number = rows * columns
+    enough = 1 << (number - 1).bit_length()
+    drawn = jax.random.uniform(key, (enough,), minval=-bound, maxval=bound)
+    return drawn[:number].reshape(rows, columns)
+
+
 class Linear(eqx.Module):
     """x W + b, with W and b uniform within 1 / sqrt(inputs) at the start."""
 
@@ -15,8 +29,7 @@ class Linear(eqx.Module):
     bias: Float[Array, " output"]
 
     def __init__(self, inputs: int, outputs: int, *, key: PRNGKeyArray):
-        bound = inputs**-0.5
-        drawn = jax.random.uniform(key, (inputs + 1, outputs), minval=-bound, maxval=bound)
+        drawn = draw_weights(key, inputs**-0.5, inputs + 1, outputs)
         self.weight, self.bias = drawn[:-1], drawn[-1]
 
     def __call__(self, x: Float[Array, "*n input"]) -> Float[Array, "*n output"]:
@@ -74,9 +87,7 @@ class LSTM(eqx.Module):
     bias: Float[Array, " gates"]
 
     def __init__(self, inputs: int, units: int, *, key: PRNGKeyArray):
-        bound = units**-0.5
-        shape = (inputs + units + 1, 4 * units)
-        drawn = jax.random.uniform(key, shape, minval=-bound, maxval=bound)
+        drawn = draw_weights(key, units**-0.5, inputs + units + 1, 4 * units)
         self.weight, self.bias = drawn[:-1], drawn[-1]
 
     def start(self, slots: int) -> LSTMState:

@@ -183,8 +183,7 @@ class Run:
     def _start(self) -> TrainState:
         building, playing = jax.random.split(jax.random.key(self.config.seed))
         kind = import_module(find(self.config.learner).module).LEARNER
-        build = eqx.filter_jit(kind)
-        learner = build(self.meets, self.config.settings, key=building)
+        learner = kind(self.meets, self.config.settings, key=building)
         return start(self.env, learner, self.config.training, playing)
 
     def begin(self, reporter: Reporter) -> None:

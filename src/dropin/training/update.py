@@ -17,6 +17,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from dropin.adhoc import AdHoc, EnvState, Observation, TimeStep
+from dropin.compilation import compiled
 from dropin.config import Checked
 from dropin.learners.gpl import (
     GPL,
@@ -55,8 +56,8 @@ class TrainConfig(Checked):
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
-        """Adam with its usual constants."""
-        return optax.adam(self.learning_rate)
+        """Adam with its usual constants, over all weights in one array."""
+        return optax.flatten(optax.adam(self.learning_rate))
 
 
 class TrainState(eqx.Module):
@@ -276,8 +277,7 @@ def follow(
     return following, metrics
 
 
-@eqx.filter_jit(donate="all-except-first")
-def advance(
+def _advance(
     fixed: tuple[AdHoc, TrainConfig, Int[Array, ""]], state: TrainState
 ) -> tuple[TrainState, Metrics, Int[Array, ""]]:
     """Many updates in one compiled call: the state, sums of the metrics, and the first update
@@ -300,3 +300,6 @@ def advance(
     totals = Metrics(*[jnp.float32(0)] * len(dataclasses.fields(Metrics)))
     arrays, totals, bad = jax.lax.fori_loop(0, updates, body, (arrays, totals, last))
     return eqx.combine(arrays, static), totals, bad
+
+
+advance = compiled(_advance, donate="all-except-first")
