@@ -21,20 +21,26 @@ rules, team_limit = files[0].config().rules, files[0].config().team_limit
 env = dropin.make("lbf", rules=rules, team_limit=team_limit)
 
 
-def mean(who):
-    return dropin.evaluate(who, env, episodes=320).mean
+def score(*players):
+    """The mean over the episodes of all of them."""
+    return estimate([dropin.evaluate(who, env, episodes=320).returns for who in players])
 
 
 scores = {
-    "random": estimate([mean("random")]),
-    "untrained GPL-Q": estimate([mean(each.checkpoint(0)) for each in files]),
-    "trained GPL-Q": estimate([mean(each.agent) for each in files]),
+    "random": score("random"),
+    "untrained GPL-Q": score(*(each.checkpoint(0) for each in files)),
+    "trained GPL-Q": score(*(each.agent for each in files)),
 }
-rows = [(name, f"{score.mean:.2f}", score.interval) for name, score in scores.items()]
-show_table(("player", "mean return", "95 % interval over seeds"), rows, numbers=2)
+rows = [(name, f"{each.mean:.2f}", each.interval, str(each.n)) for name, each in scores.items()]
+show_table(("player", "mean return", "95 % interval", "episodes"), rows, numbers=3)
 
 levels = {"random": scores["random"].mean}
-draw(curves([runs]), runs.parent / "learning_curve.png", levels=levels, title="lbf")
+draw(
+    curves([each.path for each in files]),
+    runs.parent / "learning_curve.png",
+    levels=levels,
+    title="lbf",
+)
 moments = list(record(env, load_player(files[0].agent, env), seed=2))
 save_gif(env, moments, runs.parent / "replay.gif", seconds=0.25)
 print(f"{runs.parent}/learning_curve.png and {runs.parent}/replay.gif")

@@ -13,9 +13,7 @@ import pytest
 import tiny
 
 STEPS = 2000
-ARGUMENTS = [
-    *tiny.ARGUMENTS, "evaluation.team_limits=[]", f"steps={STEPS}", "checkpoint_every=200",
-]  # fmt: skip
+ARGUMENTS = [*tiny.ARGUMENTS, f"steps={STEPS}", "checkpoint_every=200"]
 
 
 def dropin(*arguments):
