@@ -10,8 +10,7 @@ from dropin.evaluation.statistics import estimate
 from dropin.render.curves import curves, draw
 from dropin.render.episode import record
 from dropin.render.picture import save_gif
-from dropin.training.directory import RunDirectory
-from dropin.training.many import runs_in
+from dropin.training.directory import RunDirectory, runs_in
 
 runs = Path(sys.argv[1] if len(sys.argv) > 1 else "demo/runs")
 files = [RunDirectory(each) for each in runs_in(runs)]

@@ -1,7 +1,6 @@
 """Trained agents: a learner's networks with all that is needed to act, in one file."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -159,7 +158,7 @@ def describe(agent: Agent) -> dict[str, Any]:
     return {
         "learner": agent.name,
         "config": as_dict(agent.learner.config),
-        "meets": asdict(agent.meets),
+        "meets": as_dict(agent.meets),
     }
 
 
@@ -186,10 +185,7 @@ def blank_agent(about: Mapping[str, Any]) -> Agent:
     """An agent of shapes only, from its description."""
     entry = find(about["learner"])
     config = from_dict(entry.kind, about["config"])
-    known = about["meets"]
-    meets = Interface(
-        known["game"], *(tuple(known[part]) for part in ("agents", "shared", "actions"))
-    )
+    meets = from_dict(Interface, about["meets"])
     learner = import_module(entry.module).LEARNER
 
     def build() -> Agent:

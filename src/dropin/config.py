@@ -1,6 +1,7 @@
 """Settings as frozen dataclasses: checked when made, written as JSON and read back."""
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -34,8 +35,8 @@ class Checked:
 
 
 def as_dict(config: Any) -> dict[str, Any]:
-    """The settings as plain values."""
-    return dataclasses.asdict(config)
+    """The settings as plain values, as JSON has them."""
+    return json.loads(json.dumps(dataclasses.asdict(config)))
 
 
 def from_dict(kind: type[Config], values: Mapping[str, Any]) -> Config:
@@ -44,12 +45,12 @@ def from_dict(kind: type[Config], values: Mapping[str, Any]) -> Config:
     for name in values:
         if name not in hints:
             raise unknown(f"setting of {kind.__name__}", name, hints)
-    given = {
-        name: from_dict(hints[name], value)
-        if dataclasses.is_dataclass(hints[name]) and isinstance(value, Mapping)
-        else value
-        for name, value in values.items()
-    }
+    given: dict[str, Any] = {}
+    for name, value in values.items():
+        if dataclasses.is_dataclass(hints[name]) and isinstance(value, Mapping):
+            given[name] = from_dict(hints[name], value)  # pyright: ignore[reportArgumentType]
+        else:
+            given[name] = tuple(value) if isinstance(value, list) else value
     return kind(**given)
 
 

@@ -16,6 +16,16 @@ def run(*args, capsys):
     return code, out, err
 
 
+def check_refused(arguments, says, capsys):
+    """One sentence with what is wrong, exit code 2, and nothing else."""
+    code, out, err = run(*arguments, capsys=capsys)
+    assert code == 2
+    assert says in err
+    assert err.startswith("dropin: ")
+    assert err.count("\n") == 1
+    assert out == ""
+
+
 def test_games_lists_the_games(capsys):
     code, out, _ = run("games", capsys=capsys)
     assert code == 0
@@ -62,12 +72,7 @@ def test_play_tells_the_story_and_writes_the_gif_once(capsys, tmp_path):
     ],
 )
 def test_wrong_input_is_one_sentence_and_exit_code_2(arguments, says, capsys):
-    code, out, err = run(*arguments, capsys=capsys)
-    assert code == 2
-    assert says in err
-    assert err.startswith("dropin: ")
-    assert err.count("\n") == 1
-    assert out == ""
+    check_refused(arguments, says, capsys)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["games"], ["play", "--help"], ["--version"]])

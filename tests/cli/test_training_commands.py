@@ -1,12 +1,17 @@
 """train, evaluate, plot and play with an agent, one after another on the same runs."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import tiny
-from test_cli import run
+from test_cli import check_refused, run
+
+from dropin.training.directory import RunDirectory
 
 CURVES = {
     "checkpoint_every_steps": 40,
@@ -93,6 +98,29 @@ def test_resume_of_a_finished_run_and_of_another_config(runs, capsys):
     assert "other settings (steps: 120, not 500)" in err
 
 
+def test_ctrl_c_makes_all_runs_save(runs, tmp_path):
+    """As a terminal does: the signal goes to the whole group of the command."""
+    long = [*tiny.ARGUMENTS, "steps=100000000", "checkpoint_every=100000000"]
+    command = [sys.executable, "-m", "dropin.cli", "train", "lbf", "gpl-q", "--seeds", "0,1"]
+    process = subprocess.Popen(
+        [*command, "--directory", tmp_path / "runs", *long],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    tables = [tmp_path / "runs" / f"seed-{seed}" / "metrics.csv" for seed in (0, 1)]
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline and process.poll() is None:
+        if all(each.exists() and each.read_text().count("\n") > 2 for each in tables):
+            break
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert f"Go on with: dropin train --resume {tmp_path / 'runs'}" in out
+    for table in tables:
+        last = int(table.read_text().splitlines()[-1].split(",")[0])
+        assert RunDirectory(table.parent).steps()[-1] == last > 0
+
+
 def test_tensorboard_gets_the_numbers(tmp_path, capsys):
     directory = tmp_path / "run"
     code, _, err = run(
@@ -132,10 +160,5 @@ def test_wrong_input_is_one_sentence_and_leaves_nothing(
     arguments, says, capsys, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(*arguments, capsys=capsys)
-    assert code == 2
-    assert says in err
-    assert err.startswith("dropin: ")
-    assert err.count("\n") == 1
-    assert out == ""
+    check_refused(arguments, says, capsys)
     assert list(tmp_path.iterdir()) == []

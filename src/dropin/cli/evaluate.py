@@ -37,8 +37,7 @@ def evaluate(
     """
     from dropin.evaluation.evaluate import evaluate as play_episodes
     from dropin.evaluation.statistics import Estimate, estimate
-    from dropin.training.directory import RunDirectory
-    from dropin.training.many import runs_in
+    from dropin.training.directory import RunDirectory, runs_in
 
     rows = []
     laws, limit, pool = rules or "paper", team_limit or 3, types

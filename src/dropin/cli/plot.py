@@ -37,8 +37,7 @@ def plot(
 
     from dropin.render.curves import ESTIMATORS, curves, draw
     from dropin.render.curves import published as authors
-    from dropin.training.directory import RunDirectory
-    from dropin.training.many import runs_in
+    from dropin.training.directory import RunDirectory, runs_in
 
     if estimator not in ESTIMATORS:
         raise unknown("estimator", estimator, ESTIMATORS)

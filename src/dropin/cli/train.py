@@ -78,8 +78,9 @@ def train(
     if core is not None:
         _pin(core)
 
+    from dropin.training.directory import runs_in
     from dropin.training.loop import resume_run
-    from dropin.training.many import run_all, runs_in
+    from dropin.training.many import run_all
     from dropin.training.reporters import also, check_extras, check_screen
 
     check_screen(report)

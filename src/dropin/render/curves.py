@@ -9,8 +9,7 @@ import numpy as np
 
 from dropin.errors import InputError, MissingExtraError
 from dropin.evaluation.statistics import estimate
-from dropin.training.directory import RunDirectory
-from dropin.training.many import runs_in
+from dropin.training.directory import RunDirectory, runs_in
 from dropin.training.table import read_table
 
 ESTIMATORS = {"fixed": "mean", "legacy": "legacy"}

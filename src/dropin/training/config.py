@@ -87,23 +87,14 @@ class RunConfig(Checked):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The settings as plain values, as JSON has them."""
-        plain = as_dict(self)
-        plain["types"] = None if self.types is None else list(self.types)
-        plain["evaluation"]["team_limits"] = list(self.evaluation.team_limits)
-        return plain
+        """The settings as plain values."""
+        return as_dict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
         """The settings that were written as `values`."""
-        given = dict(values)
-        given["settings"] = from_dict(find_learner(given["learner"]).kind, given["settings"])
-        if given.get("types") is not None:
-            given["types"] = tuple(given["types"])
-        if "evaluation" in given:
-            limits = tuple(given["evaluation"].get("team_limits", ()))
-            given["evaluation"] = {**given["evaluation"], "team_limits": limits}
-        return from_dict(cls, given)
+        settings = from_dict(find_learner(values["learner"]).kind, values["settings"])
+        return from_dict(cls, {**values, "settings": settings})
 
 
 def default_values(learner: str) -> dict[str, Any]:

@@ -187,3 +187,10 @@ def versions() -> dict[str, str]:
     packages = {name: version(name) for name in _PACKAGES}
     own = {"dropin": __version__, "python": platform.python_version()}
     return own | packages | {"XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}
+
+
+def runs_in(directory: Path) -> list[Path]:
+    """The runs in a directory: itself, or those one level below it."""
+    found = [directory] if (directory / "run.json").exists() else []
+    below = sorted(each.parent for each in directory.glob("*/run.json")) if not found else []
+    return found or sorted(below, key=lambda each: (len(each.name), each.name))

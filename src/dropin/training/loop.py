@@ -75,7 +75,7 @@ def train(
     )
     files = RunDirectory(directory or default_directory(config))
     run = Run(files, config, None if isinstance(game, str) else game, keep)
-    reporter = on_screen(report) if isinstance(report, str) else report
+    reporter = on_screen(report)
     if resume:
         files.check_same(config)
         files.check_versions()
@@ -100,8 +100,7 @@ def resume_run(
     if config.own_environment and env is None:
         raise InputError(f"{files.path} was started with an environment of its own: give it again.")
     files.check_versions()
-    reporter = on_screen(report) if isinstance(report, str) else report
-    return _finish(Run(files, config, env, keep), reporter)
+    return _finish(Run(files, config, env, keep), on_screen(report))
 
 
 def _finish(run: "Run", reporter: Reporter) -> Agent:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from queue import Queue
 from typing import Any
 
@@ -31,8 +30,14 @@ class _Worker:
         command += ["--report", "json"]
         if hasattr(os, "sched_setaffinity"):
             command += ["--core", str(core)]
+        # A session of its own: Ctrl-C in the terminal reaches this process alone, which passes it
+        # on once. A second signal would end the run without saving.
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
         self.errors: list[str] = []
         threading.Thread(target=self._listen, args=(news,), daemon=True).start()
@@ -60,8 +65,16 @@ class _Worker:
 def run_all(jobs: Mapping[str, Sequence[str]], report: str = "auto") -> None:
     """Run `dropin train` with each of the arguments, as many at a time as there are cores.
 
-    Ctrl-C reaches all of them; each saves before it ends.
+    Ctrl-C (or SIGTERM) is passed on to all of them; each saves before it ends.
     """
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        _run_all(jobs, report)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run_all(jobs: Mapping[str, Sequence[str]], report: str) -> None:
     news: Queue[Any] = Queue()
     waiting, free = list(jobs.items()), cores()
     working: list[_Worker] = []
@@ -79,7 +92,6 @@ def run_all(jobs: Mapping[str, Sequence[str]], report: str = "auto") -> None:
                 try:
                     worker, message = news.get()
                 except KeyboardInterrupt:
-                    # The terminal has told the processes as well, unless there is none.
                     interrupted = True
                     for each in working:
                         each.process.send_signal(signal.SIGTERM)
@@ -123,10 +135,3 @@ def _show(board: Reporter, name: str, message: dict[str, Any]) -> None:
         board.show(name, state="compiling" if kind == "begin" else "", **message)
     elif kind == "begin":
         board.say(f"{name}: {message['title']}")
-
-
-def runs_in(directory: Path) -> list[Path]:
-    """The runs in a directory: itself, or those one level below it."""
-    found = [directory] if (directory / "run.json").exists() else []
-    below = sorted(each.parent for each in directory.glob("*/run.json")) if not found else []
-    return found or sorted(below, key=lambda each: (len(each.name), each.name))

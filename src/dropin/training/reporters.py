@@ -315,8 +315,10 @@ def check_extras(tensorboard: bool, wandb: bool) -> None:
         raise MissingExtraError("Logging for Weights & Biases", "wandb")
 
 
-def on_screen(kind: str) -> Reporter:
-    """How to report on the screen: a live table, lines, JSON or nothing."""
+def on_screen(kind: str | Reporter) -> Reporter:
+    """How to report on the screen: a live table, lines, JSON or nothing; or as it is given."""
+    if isinstance(kind, Reporter):
+        return kind
     check_screen(kind)
     if kind == "auto":
         return Board() if Console().is_terminal else Lines()
