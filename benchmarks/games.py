@@ -1,11 +1,11 @@
 """How fast the games are: environment steps a second with all teammates acting.
 
 Everything is measured in one run, taking turns, because absolute times are not stable on a shared
-machine; read the ratios to the tests' NumPy implementation of one environment. With two cores the
-environments are spread over two devices of one process. "first" is the time of the first call,
-compilation included.
+machine; read the ratios to the tests' NumPy implementation of one environment (which has the
+heuristic types alone, and random prey in Wolfpack). With two cores the environments are spread over
+two devices of one process. "first" is the time of the first call, compilation included.
 
-    python benchmarks/games.py [--seconds 2] [--rounds 7]
+    python benchmarks/games.py [--games lbf wolfpack] [--seconds 2] [--rounds 7]
 """
 
 import argparse
@@ -24,34 +24,48 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 
-def slow_rate(rules: str, seconds: float) -> float:
+def slow_rate(game: str, rules: str, seconds: float) -> float:
     """Steps a second of the tests' NumPy implementation of one environment."""
     import numpy as np
-    from slow_lbf import SlowLBF  # pyright: ignore[reportMissingImports]
 
-    game, random = SlowLBF(rules, team_limit=SLOTS), np.random.default_rng(0)
+    random = np.random.default_rng(0)
+    if game == "lbf":
+        from slow_lbf import SlowLBF  # pyright: ignore[reportMissingImports]
+
+        slow = SlowLBF(rules, team_limit=SLOTS)
+
+        def step() -> None:
+            slow.step(int(random.integers(6)))
+    else:
+        from slow_wolfpack import SlowWolfpack  # pyright: ignore[reportMissingImports]
+
+        hunt = SlowWolfpack(rules, team_limit=SLOTS)
+
+        def step() -> None:
+            hunt.step(int(random.integers(5)), random.integers(0, 7, 2))
+
     steps, start = 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
         for _ in range(100):
-            game.step(int(random.integers(6)))
+            step()
         steps += 100
     return steps / (time.perf_counter() - start)
 
 
-def serve(rules: str, envs: int, cores: int) -> None:
+def serve(game: str, rules: str, envs: int, cores: int) -> None:
     """A worker: for every line "SECONDS" on standard input, the steps a second it reached."""
     import jax
     from jax.sharding import NamedSharding, PartitionSpec
 
     import dropin
 
-    env = dropin.make("lbf", rules=rules, team_limit=SLOTS)
+    env = dropin.make(game, rules=rules, team_limit=SLOTS)
     length = max(10, 4096 // envs)
     each = envs // cores
 
     def run(state: Any, key: Any) -> Any:
         key, acting, stepping = jax.random.split(key[0], 3)
-        actions = jax.random.randint(acting, (length, each), 0, 6)
+        actions = jax.random.randint(acting, (length, each), 0, len(env.game.actions))
         keys = jax.random.split(stepping, (length, each))
 
         def step(state: Any, given: Any) -> Any:
@@ -89,12 +103,12 @@ def serve(rules: str, envs: int, cores: int) -> None:
 class Worker:
     """`serve` in a process of its own."""
 
-    def __init__(self, rules: str, envs: int, cores: int):
+    def __init__(self, game: str, rules: str, envs: int, cores: int):
         flags = f"--xla_force_host_platform_device_count={cores} --xla_cpu_multi_thread_eigen=false"
         pinned = ["taskset", "-c", ",".join(map(str, range(cores)))]
         self.name = f"{envs} envs, {cores} core{'s' if cores > 1 else ''}"
         self.process = subprocess.Popen(
-            [*pinned, sys.executable, __file__, "--serve", rules, str(envs), str(cores)],
+            [*pinned, sys.executable, __file__, "--serve", game, rules, str(envs), str(cores)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -121,9 +135,9 @@ class Worker:
         self.process.wait()
 
 
-def measure(rules: str, seconds: float, rounds: int) -> None:
-    workers = [Worker(rules, envs, 1) for envs in COUNTS]
-    workers += [Worker(rules, envs, 2) for envs in COUNTS[2:]]
+def measure(game: str, rules: str, seconds: float, rounds: int) -> None:
+    workers = [Worker(game, rules, envs, 1) for envs in COUNTS]
+    workers += [Worker(game, rules, envs, 2) for envs in COUNTS[2:]]
     slow: list[float] = []
     fast: dict[str, list[float]] = {worker.name: [] for worker in workers}
     memory: dict[str, float] = {}
@@ -131,9 +145,9 @@ def measure(rules: str, seconds: float, rounds: int) -> None:
         for worker in workers:
             rate, memory[worker.name] = worker.measure(seconds)
             fast[worker.name].append(rate)
-        slow.append(slow_rate(rules, seconds))
+        slow.append(slow_rate(game, rules, seconds))
 
-    print(f"\nLBF, rules {rules}, {SLOTS} slots, all heuristic types; median of {rounds} rounds")
+    print(f"\n{game}, rules {rules}, {SLOTS} slots, all types; median of {rounds} rounds")
     print(
         f"{'':>20} {'steps/s':>10} {'ratio':>7} {'lowest':>7} {'highest':>8}"
         f" {'MiB':>6} {'first':>6}"
@@ -160,16 +174,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=7, help="measurements of everything")
+    parser.add_argument("--games", nargs="+", default=["lbf", "wolfpack"])
     parser.add_argument("--rules", nargs="+", default=["paper", "reference"])
     parser.add_argument(
-        "--serve", nargs=3, metavar=("RULES", "ENVS", "CORES"), help=argparse.SUPPRESS
+        "--serve", nargs=4, metavar=("GAME", "RULES", "ENVS", "CORES"), help=argparse.SUPPRESS
     )
     options = parser.parse_args()
     if options.serve:
-        serve(options.serve[0], int(options.serve[1]), int(options.serve[2]))
+        game, rules, envs, cores = options.serve
+        serve(game, rules, int(envs), int(cores))
         return
-    for rules in options.rules:
-        measure(rules, options.seconds, options.rounds)
+    for game in options.games:
+        for rules in options.rules:
+            measure(game, rules, options.seconds, options.rounds)
 
 
 if __name__ == "__main__":

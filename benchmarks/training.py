@@ -1,11 +1,11 @@
-"""How fast GPL trains in level-based foraging, at the paper's setting: 16 environments, limit 3.
+"""How fast GPL trains, at the paper's setting: 16 environments, limit 3.
 
 Share of peak: useful floating-point work a second over the matmul peak of the same core, measured
 in turns. Useful work of an environment step, counted from the shapes: a forward pass of value and
 agent part, one of the target, and a backward pass of twice the forward. Every process is pinned to
 a core and has one thread. Absolute times are not stable on a shared machine; read the ratios.
 
-    python benchmarks/training.py [--rounds 7] [--seconds 2] [--rules reference]
+    python benchmarks/training.py [--game lbf] [--rules reference] [--rounds 7] [--seconds 2]
 """
 
 import argparse
@@ -53,7 +53,7 @@ def useful_flops(slots: int, features: int, actions: int, gpl: Any) -> float:
     return 2 * (3 * (value + agent) + value)
 
 
-def serve(rules: str, slots: int, pair_input: str, part: str) -> None:
+def serve(game: str, rules: str, slots: int, pair_input: str, part: str) -> None:
     """A worker: for every line "SECONDS" on standard input, steps a second and the peak."""
     import jax
     import jax.numpy as jnp
@@ -65,7 +65,7 @@ def serve(rules: str, slots: int, pair_input: str, part: str) -> None:
 
     use_cache()
     changes: dict[str, Any] = {"size": GRID} if part == "grid" else {}
-    env = dropin.make("lbf", rules=rules, team_limit=slots, **changes)
+    env = dropin.make(game, rules=rules, team_limit=slots, **changes)
     gpl, config = GPLConfig(pair_input=pair_input), training.TrainConfig()  # pyright: ignore[reportArgumentType]
 
     matrix, multiply = jnp.ones((512, 512)), jax.jit(lambda a: a @ a / 512)
@@ -196,10 +196,10 @@ class Worker:
     """`serve` in a process of its own, on one core."""
 
     def __init__(
-        self, rules: str, slots: int = 3, pair: str = "pair", part: str = "update",
+        self, game: str, rules: str, slots: int = 3, pair: str = "pair", part: str = "update",
         core: int = 0, cache: str = "off",
     ):  # fmt: skip
-        arguments = ["--serve", rules, str(slots), pair, part]
+        arguments = ["--serve", game, rules, str(slots), pair, part]
         self.process = subprocess.Popen(
             ["taskset", "-c", str(core), sys.executable, __file__, *arguments],
             stdin=subprocess.PIPE,
@@ -245,11 +245,11 @@ def spread(values: list[float], form: str = "{:.2f}") -> str:
     return f"{form.format(middle)} ({form.format(least)} to {form.format(most)})"
 
 
-def end_to_end(rules: str, rounds: int, seconds: float) -> None:
+def end_to_end(game: str, rules: str, rounds: int, seconds: float) -> None:
     """Share of peak, two processes, compile time and memory."""
     with tempfile.TemporaryDirectory() as cache:
-        first = Worker(rules, core=0, cache=cache)
-        second = Worker(rules, core=1, cache=cache)
+        first = Worker(game, rules, core=0, cache=cache)
+        second = Worker(game, rules, core=1, cache=cache)
         rates, shares, gains = [], [], []
         memory = flops = 0.0
         for _ in range(rounds):
@@ -274,9 +274,9 @@ def end_to_end(rules: str, rounds: int, seconds: float) -> None:
         second.close()
 
 
-def split(rules: str, rounds: int, seconds: float) -> None:
+def split(game: str, rules: str, rounds: int, seconds: float) -> None:
     """Where the time of an update goes, from programs that do its first parts only."""
-    workers = {part: Worker(rules, part=part) for part in PARTS}
+    workers = {part: Worker(game, rules, part=part) for part in PARTS}
     shares: dict[str, list[float]] = {part: [] for part in PARTS}
     for _ in range(rounds):
         times = {part: 1 / worker.measure(seconds)[0] for part, worker in workers.items()}
@@ -287,7 +287,7 @@ def split(rules: str, rounds: int, seconds: float) -> None:
     for worker in workers.values():
         worker.close()
     names = (
-        "game, openness, new episodes",
+        "game (prey too), openness, new episodes",
         "teammates",
         "forward and choice",
         "target",
@@ -298,10 +298,10 @@ def split(rules: str, rounds: int, seconds: float) -> None:
         print(f"{name:<40} {spread(shares[part], '{:.1f}')} %")
 
 
-def growth(rules: str, rounds: int, seconds: float) -> None:
+def growth(game: str, rules: str, rounds: int, seconds: float) -> None:
     """How the time of a step grows with the team."""
     for pair in ("pair", "agent"):
-        workers = {n: Worker(rules, n, pair, "grid") for n in TEAMS}
+        workers = {n: Worker(game, rules, n, pair, "grid") for n in TEAMS}
         ratios: dict[int, list[float]] = {n: [] for n in TEAMS}
         shares: dict[int, list[float]] = {n: [] for n in TEAMS}
         for _ in range(rounds):
@@ -323,23 +323,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--game", default="lbf")
     parser.add_argument("--rules", default="reference")
-    parser.add_argument("--serve", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--no-growth", action="store_true", help="leave out larger teams")
+    parser.add_argument("--serve", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        rules, slots, pair, part = options.serve
-        serve(rules, int(slots), pair, part)
+        game, rules, slots, pair, part = options.serve
+        serve(game, rules, int(slots), pair, part)
         return
     import jax
 
-    print(f"GPL-Q in LBF, rules {options.rules}, 16 environments, jax {jax.__version__};")
+    print(
+        f"GPL-Q in {options.game}, rules {options.rules}, 16 environments, jax {jax.__version__};"
+    )
     print(f"medians (least to greatest) of {options.rounds} rounds of {options.seconds:g} s\n")
     for title, measure in (("End to end", end_to_end), ("Where the time goes", split)):
         print(title)
-        measure(options.rules, options.rounds, options.seconds)
+        measure(options.game, options.rules, options.rounds, options.seconds)
         print(flush=True)
+    if options.no_growth:
+        return
     print(f"Teams of any size, on a grid of {GRID} x {GRID}; time of a step relative to 3 agents")
-    growth(options.rules, max(options.rounds // 2, 1), options.seconds)
+    growth(options.game, options.rules, max(options.rounds // 2, 1), options.seconds)
 
 
 if __name__ == "__main__":

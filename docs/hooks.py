@@ -5,6 +5,7 @@ A page holds a marker, and the build puts what it names in its place:
     <!-- features lbf paper -->        the observation of a game under a set of rules
     <!-- types lbf paper -->           the types of its pool
     <!-- settings lbf -->              every constant of a game and its team, rules side by side
+    <!-- recipes lbf/H5 -->            every constant of recipes of the zoo, side by side
     <!-- options play -->              the options of a command
     <!-- run dropin games -->          what a command prints
     <!-- example batch.py -->          a program in examples/
@@ -31,14 +32,31 @@ import dropin
 from dropin.cli import look, play
 from dropin.games import RULES
 from dropin.games.base import Feature
+from dropin.zoo import find
 
 SLOTS = 5
 MEANINGS = {
     "Look.sights": "How far a teammate sees to each side; each draws one of these at its entry.",
+    "Recipe.steps": "Environment steps, of all parallel environments together.",
+    "Recipe.envs": "Parallel environments.",
+    "Recipe.period": "Steps of every environment between two updates.",
+    "Recipe.batch": "Steps that an update learns from, drawn from those remembered.",
+    "Recipe.memory": "How many steps of every environment are remembered.",
+    "Recipe.learning_rate": "Of Adam.",
+    "Recipe.last_rate": "What the learning rate falls to at the end.",
+    "Recipe.target_rate": "The share of the new weights that the targets take on at an update.",
+    "Recipe.discount": "Of rewards, for each step.",
+    "Recipe.entropy": "The weight of the policies' entropy.",
+    "Recipe.exploring": "Steps until the share of random actions has come down from 1.",
+    "Recipe.epsilon": "What it comes down to.",
+    "Recipe.chunk": "Updates between two reports.",
 }
-"""For fields that have no words of their own in the code."""
+"""For fields that have no words of their own in the code, or none that fit a table."""
 
-MARKER = re.compile(r"<!-- (features|types|settings|options|run|example|file) (.+?) -->")
+PARTS = ("game", "team.openness", "team.pool.look", "team.pool.look.patience")
+"""Where the settings of an environment are; a game may lack some."""
+
+MARKER = re.compile(r"<!-- (features|types|settings|recipes|options|run|example|file) (.+?) -->")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -81,31 +99,51 @@ def settings(game: str) -> str:
     """The fields of a game, its openness and its views, with the value under each set of rules."""
     made = [dropin.make(game, rules=rules) for rules in RULES]
     rows = []
-    for part in ("game", "team.openness", "team.pool.look"):
+    for part in PARTS:
         objects = [_get(env, part) for env in made]
-        kind = type(objects[0])
-        meanings = _field_docs(kind)
-        for field in fields(kind):
-            values = [getattr(each, field.name) for each in objects]
-            if isinstance(values[0], eqx.Module):
-                continue
-            name = f"{kind.__name__}.{field.name}"
-            meaning = meanings.get(field.name) or MEANINGS[name]
-            rows.append((f"`{name}`", meaning, *(f"`{_value(value)}`" for value in values)))
+        # Rules may differ in the kind of a part; the fields of each kind are listed.
+        for kind in dict.fromkeys(type(each) for each in objects if each is not None):
+            meanings = _field_docs(kind)
+            for field in fields(kind):
+                values = [
+                    getattr(each, field.name) if isinstance(each, kind) else MISSING
+                    for each in objects
+                ]
+                if any(isinstance(value, eqx.Module) for value in values):
+                    continue
+                name = f"{kind.__name__}.{field.name}"
+                meaning = meanings.get(field.name) or MEANINGS[name]
+                rows.append((f"`{name}`", meaning, *map(_value, values)))
     return _table(("setting", "meaning", *(f"`{rules}`" for rules in RULES)), rows)
+
+
+def recipes(*names: str) -> str:
+    """The settings of recipes side by side."""
+    made = [find(name).load() for name in names]
+    rows = []
+    for name in dict.fromkeys(field.name for each in made for field in fields(each)):
+        values = [getattr(each, name, MISSING) for each in made]
+        rows.append((f"`{name}`", MEANINGS[f"Recipe.{name}"], *map(_value, values)))
+    return _table(("setting", "meaning", *(f"`{name}`" for name in names)), rows)
+
+
+MISSING = object()
+"""The value of a setting that there is not."""
 
 
 def _get(found: Any, path: str) -> Any:
     for name in path.split("."):
-        found = getattr(found, name)
+        found = getattr(found, name, None)
     return found
 
 
 def _value(value: Any) -> str:
-    if value is None:
-        return "None"
-    plain = np.asarray(value).tolist()
-    return str(tuple(plain) if isinstance(plain, list) else plain)
+    if value is MISSING:
+        return ""
+    plain = None if value is None else np.asarray(value).tolist()
+    if isinstance(plain, float):
+        return f"`{plain:g}`"
+    return f"`{tuple(plain) if isinstance(plain, list) else plain}`"
 
 
 def _field_docs(cls: type) -> dict[str, str]:
@@ -172,6 +210,7 @@ FILLERS = {
     "features": features,
     "types": types,
     "settings": settings,
+    "recipes": recipes,
     "options": options,
     "run": run,
     "example": example,

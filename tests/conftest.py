@@ -5,15 +5,19 @@ import jax
 import pytest
 from hypothesis import settings
 
-jax.config.update("jax_numpy_dtype_promotion", "strict")
-jax.config.update("jax_numpy_rank_promotion", "raise")
-
-# Most of the suite's time is compilation: what was compiled once is kept, also for the processes
-# that tests start.
+# Most of the suite's time is compilation, so programs are hardly optimised here. What was compiled
+# once is kept. Both hold for the processes that tests start as well.
+os.environ["XLA_FLAGS"] = (
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    " --xla_cpu_use_fusion_emitters=false"
+)
 CACHE = Path(__file__).parent.parent / ".cache" / "tests"
 os.environ["DROPIN_CACHE"] = str(CACHE)
 jax.config.update("jax_compilation_cache_dir", str(CACHE / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # Compilation makes the first example slow and the others fast.
 settings.register_profile("dropin", deadline=None, max_examples=25, derandomize=True)

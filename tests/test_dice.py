@@ -52,3 +52,13 @@ def test_integers_include_both_ends_and_nothing_else():
 def test_a_key_of_the_dice_is_a_key():
     dice = Dice(jax.random.key(3))
     assert jax.random.uniform(dice.key()) != jax.random.uniform(dice.key())
+
+
+def test_a_pick_follows_the_chances():
+    chances = jnp.array([0.1, 0.0, 0.6, 0.3, 0.0])
+    chance = (jnp.arange(1000.0) + 0.5) / 1000
+    options = np.asarray(pick(jnp.broadcast_to(chances, (1000, 5)), chance))
+    assert np.bincount(options, minlength=5).tolist() == [100, 0, 600, 300, 0]
+    # A number just below one never lands on an option that is impossible.
+    third = jnp.array([1 / 3, 1 / 3, 1 / 3, 0.0, 0.0], jnp.float32)
+    assert int(pick(third, jnp.float32(1 - 2**-24))) == 2

@@ -12,6 +12,7 @@ import tiny
 
 import dropin
 from dropin.adhoc import make
+from dropin.games import CATALOGUE
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -33,9 +34,10 @@ def test_the_site_builds_and_its_tables_say_what_the_code_says(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    for rules in ("paper", "reference"):
-        check_game(text_of(tmp_path, "games/lbf"), rules)
-        check_types(text_of(tmp_path, "teammates"), rules)
+    for game in CATALOGUE:
+        for rules in ("paper", "reference"):
+            check_game(text_of(tmp_path, f"games/{game}"), game, rules)
+            check_types(text_of(tmp_path, "teammates"), game, rules)
     check_commands(re.sub(r"<[^>]+>", "", text_of(tmp_path, "commands")))
     for page in tmp_path.rglob("*.html"):
         check_page(page.read_text())
@@ -46,19 +48,30 @@ def text_of(site: Path, page: str) -> str:
     return html.unescape((site / page / "index.html").read_text())
 
 
-def check_game(page, rules):
-    agent, shared = make("lbf", rules=rules, team_limit=5).game.features(5)
+SETTINGS = {
+    "lbf": ["LBF.horizon", "LBF.object_border", "Durations.head_start", "Look.sights"],
+    "wolfpack": ["Wolfpack.horizon", "Wolfpack.shaping", "Events.chance", "Patience.radius"],
+}
+DURATIONS = {
+    ("lbf", "paper"): "(15, 25)",
+    ("lbf", "reference"): "(11, 20)",
+    ("wolfpack", "paper"): "(25, 35)",
+    ("wolfpack", "reference"): "0.05",
+}
+
+
+def check_game(page, game, rules):
+    agent, shared = make(game, rules=rules, team_limit=5).game.features(5)
     for each in [*agent, *shared]:
         row = rf"<td>{each.name}</td>\s*<td>{each.meaning}</td>\s*<td>{each.low:g}</td>"
         assert re.search(rf"{row}\s*<td>{each.high:g}</td>\s*<td>{each.absent:g}</td>", page)
-    for setting in ("LBF.horizon", "LBF.object_border", "Durations.head_start", "Look.sights"):
+    for setting in SETTINGS[game]:
         assert f"<code>{setting}</code>" in page
-    durations = {"paper": "(15, 25)", "reference": "(11, 20)"}
-    assert f"<code>{durations[rules]}</code>" in page
+    assert f"<code>{DURATIONS[game, rules]}</code>" in page
 
 
-def check_types(page, rules):
-    for each in make("lbf", rules=rules).team.pool.types:
+def check_types(page, game, rules):
+    for each in make(game, rules=rules).team.pool.types:
         assert re.search(rf"<td><code>{each.name}</code></td>\s*<td>{each.about}</td>", page)
 
 

@@ -16,6 +16,14 @@ def test_a_heuristic_in_the_learners_place_beats_chance(rules):
     assert heuristic > 1.5 * chance > 0
 
 
+def test_a_hunter_in_the_learners_place_beats_chance():
+    env = make("wolfpack", team_limit=3)
+    hunter, chance = (
+        run_episodes(env, player(env, name), envs=64, episodes=1).mean for name in ("H6", "random")
+    )
+    assert hunter > 5 + chance
+
+
 def test_an_unknown_player_is_refused():
     with pytest.raises(InputError, match="random, H1"):
         player(make("lbf"), "H99")

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from dropin.agents import Agent, load_agent
     from dropin.errors import InputError, StoppedError
     from dropin.evaluation.evaluate import evaluate
-    from dropin.teams.openness import Closed, Durations, Scripted
+    from dropin.teams.openness import Closed, Durations, Events, Scripted
     from dropin.training.config import EvaluationConfig
     from dropin.training.loop import resume_run, train
     from dropin.training.update import TrainConfig
@@ -28,6 +28,7 @@ _HOMES = {
     "train": "dropin.training.loop",
     "Closed": "dropin.teams.openness",
     "Durations": "dropin.teams.openness",
+    "Events": "dropin.teams.openness",
     "Scripted": "dropin.teams.openness",
     "InputError": "dropin.errors",
 }
@@ -38,6 +39,7 @@ __all__ = [
     "Closed",
     "Durations",
     "EvaluationConfig",
+    "Events",
     "InputError",
     "Scripted",
     "StoppedError",

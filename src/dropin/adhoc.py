@@ -1,6 +1,6 @@
 """The ad hoc environment: a game and a team, seen by the learner alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -40,6 +40,8 @@ class TimeStep(eqx.Module):
     """The observation before the automatic reset; the same as `observation` within an episode."""
     rewards: Float[Array, "*env slot"]
     """The game's reward for the agent in each slot."""
+    shaping: Float[Array, "*env slot"]
+    """The part of the rewards that only guides learning."""
     terminated: Bool[Array, "*env"]
     truncated: Bool[Array, "*env"]
     actions: Int[Array, "*env slot"]
@@ -173,6 +175,7 @@ class AdHoc(eqx.Module):
             observation=observation,
             final=final,
             rewards=outcome.rewards,
+            shaping=outcome.shaping,
             terminated=outcome.terminated,
             truncated=outcome.truncated,
             actions=actions,
@@ -185,7 +188,7 @@ class AdHoc(eqx.Module):
         self, dice: Dice, state: EnvState, actions: Int[Array, " slot"]
     ) -> tuple[EnvState, Outcome]:
         """All act, then some leave and others enter."""
-        game, outcome = self.game.step(state.game, actions)
+        game, outcome = self.game.step(dice, state.game, actions)
         openness, leaving, entering = self.team.openness.step(
             dice, state.openness, game.present, self.team.limit
         )
@@ -231,25 +234,21 @@ def make(
     entry = find(game)
     check_rules(rules)
     slots = team_limit if slots is None else slots
-    rulebook = entry.load().preset(rules, **changes)
     teammates = import_module(f"dropin.teams.{entry.name}.pool")
-    pool = teammates.pool(rulebook, rules)
-    if types is not None:
-        pool = Pool([_as_given(pool, rulebook, each) for each in types], pool.look)
+    rulebook = teammates.game(rules, **changes)
+    makers = teammates.types(rules)
+    chosen = makers if types is None else types
+    pool = Pool(
+        [_as_given(makers, rulebook, each) for each in chosen], teammates.look(rulebook, rules)
+    )
     if openness is None:
         openness = teammates.openness(rules, slots)
     return AdHoc(rulebook, Team(pool, openness, team_limit, slots))  # pyright: ignore[reportArgumentType]
 
 
-def _as_given(pool: Pool, game: Game[Any], given: Any) -> Any:
+def _as_given(makers: Mapping[str, Callable[[], Type]], game: Game[Any], given: Any) -> Any:
     if isinstance(given, str):
-        return type_named(pool, given)
+        if given not in makers:
+            raise unknown("type", given, makers)
+        return makers[given]()
     return given.as_type(game) if isinstance(given, Recruit) else given
-
-
-def type_named(pool: Pool, name: str, also: Sequence[str] = ()) -> Type:
-    """The type of a pool that has this name; `also` are other names to mention if it has none."""
-    for each in pool.types:
-        if each.name == name:
-            return each
-    raise unknown("type", name, (*also, *pool.names))

@@ -91,3 +91,14 @@ class Dice:
 def scale(chance: Float[Array, "*n"], number: Int[Array, "*#n"]) -> Int[Array, "*n"]:
     """A uniform number in [0, 1) as one of 0..number-1."""
     return (chance * number.astype(jnp.float32)).astype(jnp.int32)
+
+
+def pick(chances: Float[Array, "*n option"], chance: Float[Array, "*n"]) -> Int[Array, "*n"]:
+    """One of several options with these chances, by a uniform number in [0, 1)."""
+    index = jnp.arange(chances.shape[-1])
+    each = jnp.expand_dims(index, range(chance.ndim))
+    before = jnp.expand_dims(index[None] <= index[:, None], range(chance.ndim))
+    up_to = jnp.sum(jnp.where(before, chances[..., None, :], 0.0), axis=-1)
+    # The chances may add up to a little less than one.
+    last = jnp.max(jnp.where(chances > 0, each, 0), axis=-1)
+    return jnp.minimum(jnp.sum(up_to <= chance[..., None], axis=-1), last)

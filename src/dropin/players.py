@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from dropin.adhoc import AdHoc, EnvState, Observation, type_named
+from dropin.adhoc import AdHoc, EnvState, Observation
 from dropin.dice import Dice
+from dropin.errors import unknown
 from dropin.teams.pool import Cast, Pool, select
 
 RANDOM = "random"
@@ -73,5 +74,7 @@ def player(env: AdHoc, name: str) -> Player:
     """`random`, or a type of the environment's pool by its name."""
     if name == RANDOM:
         return RandomPlayer(len(env.game.actions))
-    kind = type_named(env.team.pool, name, also=(RANDOM,))
-    return TypePlayer(Pool([kind], env.team.pool.look))
+    pool = env.team.pool
+    if name not in pool.names:
+        raise unknown("type", name, (RANDOM, *pool.names))
+    return TypePlayer(Pool([pool.types[pool.names.index(name)]], pool.look))

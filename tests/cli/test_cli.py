@@ -37,7 +37,7 @@ def test_types_lists_the_pool(capsys):
     code, out, _ = run("types", "lbf", capsys=capsys)
     assert code == 0
     assert [line.split()[0] for line in out.splitlines() if line.startswith("H")] == [
-        "H1", "H2", "H3", "H4", "H6", "H7", "H8", "H9",
+        "H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9",
     ]  # fmt: skip
 
 

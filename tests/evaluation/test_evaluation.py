@@ -33,6 +33,23 @@ def test_returns_are_those_of_episodes_played_one_by_one():
         assert played.ends[e].tolist() == ends
 
 
+def test_unshaped_returns_are_told_where_there_is_shaping():
+    """The same episodes with and without shaping."""
+    shaped, plain = (
+        run_episodes(
+            make("wolfpack", rules="reference", types=["H2"], shaping=shaping, horizon=30),
+            RandomPlayer(5),
+            envs=16,
+            episodes=2,
+        )
+        for shaping in (0.01, 0.0)
+    )
+    assert plain.unshaped is None
+    assert not np.array_equal(shaped.returns, plain.returns)
+    assert shaped.unshaped == pytest.approx(plain.returns, abs=1e-4)
+    assert shaped.estimate(unshaped=True).mean == pytest.approx(plain.mean, abs=1e-4)
+
+
 def test_the_legacy_rule_stops_at_the_first_environment_with_five_episodes():
     """15 environments take 50 steps an episode, the last one 10, and gets 7 for each."""
     returns, ends = np.ones((16, 5)), np.cumsum(np.full((16, 5), 50), axis=1)
@@ -41,7 +58,7 @@ def test_the_legacy_rule_stops_at_the_first_environment_with_five_episodes():
     assert legacy_means(returns, ends).tolist() == [(15 * 1 + 5 * 7) / 20]
     twice = legacy_means(np.tile(returns, (2, 1)), np.tile(ends, (2, 1)))
     assert twice.tolist() == [2.5, 2.5]
-    evaluation = Evaluation(returns, ends, "legacy")
+    evaluation = Evaluation(returns, ends, estimator="legacy")
     assert evaluation.mean == 2.5
     assert Evaluation(returns, ends).mean == (15 * 1 + 7) / 16
 

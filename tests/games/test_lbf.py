@@ -13,7 +13,7 @@ from dropin.errors import InputError
 from dropin.games.lbf import LBF, State, preset
 
 GAME = LBF()
-step = eqx.filter_jit(GAME.step)
+step = eqx.filter_jit(lambda here, actions: GAME.step(Dice(jax.random.key(0)), here, actions))
 
 
 def play(agents, objects, actions, time=0):
@@ -125,7 +125,7 @@ def test_the_observation_is_the_state_as_numbers():
 @eqx.filter_jit
 @eqx.filter_vmap(in_axes=(None, 0, 0, 0, 0))
 def step_many(game, agents, objects, time, actions):
-    return game.step(State(agents, objects, time), actions)
+    return game.step(Dice(jax.random.key(0)), State(agents, objects, time), actions)
 
 
 @pytest.mark.parametrize("team_limit", [3, 5])

@@ -36,6 +36,18 @@ def test_an_episode_is_played(rules):
     assert steps == 50 or terminated
 
 
+def test_wolfpack_passes_the_check_and_tells_shaping_apart():
+    env = gymnasium.make("dropin/Wolfpack-v0", rules="reference", render_mode="rgb_array")
+    check_env(env.unwrapped)
+    env.reset(seed=0)
+    told = [env.step(step % 5) for step in range(200)]
+    assert [step[3] for step in told] == [False] * 199 + [True]
+    assert all(env.observation_space.contains(step[0]) for step in told)
+    plain = [step[1] - step[4]["shaping"] for step in told]
+    assert any(step[4]["shaping"] != 0 for step in told)
+    assert np.array(plain) * 2 == pytest.approx(np.round(np.array(plain) * 2), abs=1e-5)
+
+
 def test_a_seed_repeats_the_episode():
     env = make()
     seen = []

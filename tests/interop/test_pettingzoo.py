@@ -9,12 +9,12 @@ from dropin.interop.pettingzoo import DropinParallelEnv
 from dropin.teams.openness import Scripted
 
 
-@pytest.mark.parametrize("team_limit", [3, 5])
-def test_pettingzoos_own_check_passes(rules, team_limit):
+@pytest.mark.parametrize(("game", "team_limit"), [("lbf", 3), ("lbf", 5), ("wolfpack", 4)])
+def test_pettingzoos_own_check_passes(rules, game, team_limit):
     with warnings.catch_warnings():
         # In an open team not everybody who could come does; PettingZoo remarks on it.
         warnings.filterwarnings("ignore", "No agents present but not all possible_agents")
-        parallel_api_test(DropinParallelEnv("lbf", rules=rules, team_limit=team_limit), 1000)
+        parallel_api_test(DropinParallelEnv(game, rules=rules, team_limit=team_limit), 1000)
 
 
 def test_agents_changes_as_agents_come_and_go():

@@ -25,11 +25,11 @@ def slow_logits(model, types):
     """The relational forward model of the agents given, message by message."""
     answers = []
     for j, mine in enumerate(types):
-        total = np.zeros(model.message.layers[-1].bias.shape)
+        total = np.zeros(model.block.message.layers[-1].bias.shape)
         for k, theirs in enumerate(types):
             if k != j:
-                total = total + mlp(model.message, np.concatenate([theirs, mine]))
-        answers.append(mlp(model.readout, mlp(model.node, np.concatenate([mine, total]))))
+                total = total + mlp(model.block.message, np.concatenate([theirs, mine]))
+        answers.append(mlp(model.readout, mlp(model.block.node, np.concatenate([mine, total]))))
     return np.array(answers)
 
 

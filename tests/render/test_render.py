@@ -77,3 +77,24 @@ def test_the_story_tells_who_came_went_and_collected(env, moments):
     assert told[-1] == f"The episode ends after 6 steps; the learner's return is {paid:g}."
     taken = [np.asarray(each.step.happened.collected).any(axis=0) for each in moments[:-1]]
     assert sum("collect" in line for line in told) == np.sum(taken)
+
+
+def test_wolfpack_is_drawn_with_captures_and_told():
+    env = make("wolfpack", team_limit=3, types=["H4"], horizon=60)
+    moments = list(record(env, player(env, "H4"), seed=1))
+    captures = [each for each in moments if np.asarray(each.state.game.captured).any()]
+    assert captures
+    dark = np.array([0x8C, 0x1C, 0x13])
+
+    def crossed(moment):
+        pixels = np.asarray(picture(env, moment.state)).astype(int)
+        return (np.abs(pixels - dark).max(axis=-1) < 12).sum()
+
+    calm = next(each for each in moments if not np.asarray(each.state.game.captured).any())
+    assert crossed(captures[0]) > 100 > crossed(calm) == 0
+    rows = looks_of(env).text(env, captures[0].state.game, np.zeros(3, bool)).plain.split()
+    assert len(rows) == 100
+    assert {"@", "b", "c", "x"} <= set(rows)
+    told = story(env, moments)
+    assert any(line.endswith("a prey.") and " capture" in line for line in told)
+    assert told[0].startswith("Start: the learner, in row ")

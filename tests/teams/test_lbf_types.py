@@ -7,12 +7,14 @@ import pytest
 from lbf_states import rows_of, state
 from slow_lbf import EAST, LOAD, NONE, NORTH, SOUTH, TYPES, WEST, SlowLBF
 
+from dropin.adhoc import make
 from dropin.dice import Dice
-from dropin.games.lbf import State, preset
-from dropin.teams.lbf.pool import pool as lbf_pool
+from dropin.games.lbf import State
+from dropin.teams.lbf.pool import types
 
 SLOTS = 5
-POOLS = {rules: lbf_pool(preset(rules), rules) for rules in ("paper", "reference")}
+POOLS = {rules: make("lbf", rules=rules, types=TYPES).team.pool for rules in ("paper", "reference")}
+"""The heuristics alone."""
 
 
 def _actions(rules):
@@ -53,8 +55,9 @@ OBJECTS = [NEAR, MIDDLE, FARTHEST]
 LEARNER, ME, WEAK = [0, 0, 2], [1, 3, 1], [5, 3, 1]
 
 
-def test_the_pool_holds_the_types_of_the_paper():
-    assert POOLS["paper"].names == TYPES == POOLS["reference"].names
+def test_the_pool_holds_the_types_of_the_paper(rules):
+    expected = ("H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9")
+    assert tuple(types(rules)) == expected == make("lbf", rules=rules).team.pool.names
 
 
 def test_h1_follows_the_strongest_to_the_best_object_for_its_level():

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from slow_lbf import SlowLBF
+from slow_wolfpack import SlowWolfpack
 
 from dropin.dice import Dice
 from dropin.errors import InputError
 from dropin.teams.lbf.pool import openness as lbf_openness
-from dropin.teams.openness import Closed, Durations, Scripted
+from dropin.teams.openness import Closed, Durations, Events, Scripted
+from dropin.teams.wolfpack.pool import openness as wolfpack_openness
 
 
 @eqx.filter_jit
@@ -70,6 +72,55 @@ def test_team_sizes_of_the_paper_agree_with_the_slow_game(limit):
     shares = 100 * counts / counts.sum()
     measured = [100 * (sizes == size).mean() for size in range(6)]
     assert measured == pytest.approx(shares.tolist(), abs=1.0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "slots", "shares"),
+    [(3, 3, [38, 62]), (3, 5, [38, 62]), (5, 5, [16.5, 26.5, 24, 33])],
+)
+def test_team_sizes_of_wolfpack_in_the_reference_are_those_measured_in_it(limit, slots, shares):
+    """After each of 200 steps."""
+    present, _ = presences(wolfpack_openness("reference", slots), slots, limit, 201, 5000)
+    sizes = present[:, 1:].sum(axis=-1)
+    measured = [100 * (sizes == size).mean() for size in range(2, limit + 1)]
+    assert measured == pytest.approx(shares, abs=1.0)
+
+
+def test_events_keep_everybody_for_a_while_and_concern_two_at_most():
+    present, arrived = presences(Events(), 5, 5, 200, 300)
+    assert (present[:, 0].sum(axis=-1) == 3).all()
+    for slot in range(1, 5):
+        for there, new in zip(present[:, :, slot], arrived[:, :, slot], strict=True):
+            starts = np.flatnonzero(new)
+            gone = np.flatnonzero(np.diff(there.astype(int)) == -1) + 1
+            ends = np.sort(np.concatenate([gone, starts[1:]]))
+            for start in starts:
+                after = ends[ends > start]
+                assert not len(after) or after[0] - start >= 26
+    steps = np.diff(present.sum(axis=-1))
+    assert np.abs(steps).max() == 2
+
+
+def test_events_without_any_chance_never_happen():
+    present, _ = presences(Events(first=4, chance=0.0), 5, 5, 60, 3)
+    assert (present == [True, True, True, True, False]).all()
+    with pytest.raises(InputError, match="'chance' of openness is 2"):
+        Events(chance=2.0)
+    with pytest.raises(InputError, match="at least 2 agents, not 1"):
+        Events(first=1)
+
+
+def test_team_sizes_of_wolfpack_in_the_paper_agree_with_the_slow_game():
+    present, _ = presences(wolfpack_openness("paper", 5), 5, 5, 200, 2000)
+    sizes = present.sum(axis=-1)
+    counts = np.zeros(6)
+    for seed in range(200):
+        slow = SlowWolfpack("paper", team_limit=5, seed=seed)
+        for _ in range(200):
+            counts[slow.team_size()] += 1
+            slow.open_process()
+    measured = [100 * (sizes == size).mean() for size in range(6)]
+    assert measured == pytest.approx((100 * counts / counts.sum()).tolist(), abs=1.0)
 
 
 def runs(flags):

@@ -71,10 +71,10 @@ def logits(model, types):
     found = {}
     for j in types:
         heard = sum(
-            (mlp(model.message, types[k], types[j]) for k in types if k != j),
-            np.zeros(model.message.layers[-1].bias.shape),
+            (mlp(model.block.message, types[k], types[j]) for k in types if k != j),
+            np.zeros(model.block.message.layers[-1].bias.shape),
         )
-        found[j] = mlp(model.readout, mlp(model.node, types[j], heard))
+        found[j] = mlp(model.readout, mlp(model.block.node, types[j], heard))
     return found
 
 

@@ -42,12 +42,12 @@ def evaluate(
     rows = []
     laws, limit, pool = rules or "paper", team_limit or 3, types
 
-    def add(name: str, number: int, mean: Estimate) -> None:
-        numbers = (str(limit), str(number), f"{mean.mean:.2f}", mean.interval)
-        rows.append((name, laws, policy, *numbers))
+    def add(name: str, number: int, mean: Estimate, unshaped: float | None) -> None:
+        numbers = [str(limit), str(number), f"{mean.mean:.2f}", mean.interval]
+        rows.append((name, laws, policy, *numbers, "" if unshaped is None else f"{unshaped:.2f}"))
 
     runs = runs_in(Path(who))
-    means, number = [], 0
+    means, plain, number = [], [], 0
     for each in runs or [who]:
         if isinstance(each, Path):
             config = RunDirectory(each).config()
@@ -70,8 +70,14 @@ def evaluate(
         )
         means.append(result.mean)
         number += result.returns.size
-        add(str(each), result.returns.size, result.estimate())
+        shaped = result.unshaped is not None
+        plain.append(result.estimate(unshaped=True).mean if shaped else None)
+        add(str(each), result.returns.size, result.estimate(), plain[-1])
     if len(means) > 1:
-        add(f"all {len(means)} runs", number, estimate(means))
-    columns = ("who", "rules", "policy", "team limit", "episodes", "return", "95 % interval")
-    show_table(columns, rows, numbers=4)
+        known = [each for each in plain if each is not None]
+        unshaped = sum(known) / len(known) if len(known) == len(plain) else None
+        add(f"all {len(means)} runs", number, estimate(means), unshaped)
+    columns = ["who", "rules", "policy", "team limit", "episodes", "return", "95 % interval"]
+    if any(each is not None for each in plain):
+        columns.append("unshaped")
+    show_table(columns, [each[: len(columns)] for each in rows], numbers=len(columns) - 3)

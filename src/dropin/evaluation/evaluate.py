@@ -28,6 +28,8 @@ class Evaluation:
     returns: np.ndarray
     ends: np.ndarray
     """When each episode was over, in steps of its environment."""
+    unshaped: np.ndarray | None = None
+    """The returns without the part that only guides learning, if the game has one."""
     estimator: str = "fixed"
 
     @property
@@ -35,11 +37,12 @@ class Evaluation:
         """The mean return."""
         return self.estimate().mean
 
-    def estimate(self, method: str = "t") -> Estimate:
+    def estimate(self, method: str = "t", unshaped: bool = False) -> Estimate:
         """The mean return with its interval over episodes, or over rounds of the legacy rule."""
+        returns = self.unshaped if unshaped and self.unshaped is not None else self.returns
         if self.estimator == "legacy":
-            return estimate(legacy_means(self.returns, self.ends), method)
-        return estimate(self.returns, method)
+            return estimate(legacy_means(returns, self.ends), method)
+        return estimate(returns, method)
 
 
 def legacy_means(returns: np.ndarray, ends: np.ndarray) -> np.ndarray:
@@ -76,7 +79,8 @@ def run_episodes(
             f" environments, or a multiple of these: not {episodes} in {envs}."
         )
     played = rollout(env, who, jax.random.key(seed), envs, episodes)
-    return Evaluation(np.asarray(played.returns), np.asarray(played.ends), estimator)
+    returns, shaping, ends = map(np.asarray, (played.returns, played.shaping, played.ends))
+    return Evaluation(returns, ends, returns - shaping if env.game.shaped else None, estimator)
 
 
 def evaluate(

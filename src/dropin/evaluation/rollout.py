@@ -16,6 +16,8 @@ class Episodes(eqx.Module):
     """The same number of episodes of every environment, one after another."""
 
     returns: Float[Array, "env episode"]
+    shaping: Float[Array, "env episode"]
+    """The part of each return that only guides learning."""
     ends: Int[Array, "env episode"]
     """The step at which each episode was over, counted from the start of the first one."""
 
@@ -25,6 +27,7 @@ class _Tally(eqx.Module):
     seen: Any
     memory: Any
     score: Float[Array, " env"]
+    shaping: Float[Array, " env"]
     finished: Int[Array, " env"]
     step: Int[Array, ""]
     episodes: Episodes
@@ -38,8 +41,9 @@ def _rollout(env: AdHoc, player: Player, key: PRNGKeyArray, envs: int, episodes:
     placing, playing = jax.random.split(key)
     states, seen = jax.vmap(env.reset)(jax.random.split(placing, envs))
     start = jax.vmap(lambda _: player.start(env.team.slots))(jnp.arange(envs))
-    nothing = Episodes(jnp.zeros((envs, episodes)), jnp.zeros((envs, episodes), jnp.int32))
-    zero = jnp.zeros(envs, jnp.int32)
+    none = jnp.zeros((envs, episodes))
+    nothing = Episodes(none, none, none.astype(jnp.int32))
+    zero = jnp.zeros(envs)
 
     def go_on(tally: _Tally) -> Array:
         return jnp.any(tally.finished < episodes)
@@ -49,6 +53,7 @@ def _rollout(env: AdHoc, player: Player, key: PRNGKeyArray, envs: int, episodes:
         actions, memory = jax.vmap(player.act)(keys[0], tally.state, tally.seen, tally.memory)
         state, time_step = jax.vmap(env.step)(keys[1], tally.state, actions)
         score = tally.score + time_step.reward
+        shaping = tally.shaping + time_step.shaping[:, 0]
         now = jnp.arange(episodes)[None] == tally.finished[:, None]
         now &= time_step.done[:, None]
         after = tally.step + 1
@@ -57,15 +62,26 @@ def _rollout(env: AdHoc, player: Player, key: PRNGKeyArray, envs: int, episodes:
             seen=time_step.observation,
             memory=memory,
             score=jnp.where(time_step.done, 0.0, score),
+            shaping=jnp.where(time_step.done, 0.0, shaping),
             finished=tally.finished + time_step.done.astype(jnp.int32),
             step=after,
             episodes=Episodes(
                 jnp.where(now, score[:, None], tally.episodes.returns),
+                jnp.where(now, shaping[:, None], tally.episodes.shaping),
                 jnp.where(now, after, tally.episodes.ends),
             ),
         )
 
-    first = _Tally(states, seen, start, jnp.zeros(envs), zero, jnp.int32(0), nothing)
+    first = _Tally(
+        state=states,
+        seen=seen,
+        memory=start,
+        score=zero,
+        shaping=zero,
+        finished=zero.astype(jnp.int32),
+        step=jnp.int32(0),
+        episodes=nothing,
+    )
     return jax.lax.while_loop(go_on, step, first).episodes
 
 

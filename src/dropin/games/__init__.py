@@ -18,6 +18,8 @@ class Entry:
     """A game in the catalogue."""
 
     name: str
+    short: str
+    """As in the names of other libraries' environments."""
     title: str
     about: str
 
@@ -31,8 +33,15 @@ CATALOGUE = {
     for entry in (
         Entry(
             "lbf",
+            "LBF",
             "Level-based foraging",
             "collect objects on a grid; many take more than one agent's level",
+        ),
+        Entry(
+            "wolfpack",
+            "Wolfpack",
+            "Wolfpack",
+            "hunt prey on a grid; a prey is caught by two or more hunters next to it",
         ),
     )
 }

@@ -1,13 +1,14 @@
 """What every game provides."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 from jaxtyping import Array, Bool, Float, Int
 
 from dropin.dice import Dice
+from dropin.errors import unknown
 
 State = TypeVar("State")
 
@@ -28,6 +29,8 @@ class Outcome(eqx.Module):
     """What a joint step led to."""
 
     rewards: Float[Array, " slot"]
+    shaping: Float[Array, " slot"]
+    """The part of the rewards that only guides learning; zero in most games."""
     terminated: Bool[Array, ""]
     truncated: Bool[Array, ""]
     happened: Any
@@ -56,6 +59,11 @@ class Game(Protocol[State]):
         """The names of the actions, in the order of their numbers."""
         ...
 
+    @property
+    def shaped(self) -> bool:
+        """Whether a part of the rewards is shaping."""
+        ...
+
     def features(self, slots: int) -> tuple[Sequence[Feature], Sequence[Feature]]:
         """The columns of the agent features x, and the entries of the shared features u."""
         ...
@@ -76,10 +84,24 @@ class Game(Protocol[State]):
         """Take leavers out."""
         ...
 
-    def step(self, state: State, actions: Int[Array, " slot"]) -> tuple[State, Outcome]:
+    def step(self, dice: Dice, state: State, actions: Int[Array, " slot"]) -> tuple[State, Outcome]:
         """Let everybody present act at once."""
         ...
 
     def observe(self, state: State) -> tuple[Float[Array, "slot feature"], Float[Array, " shared"]]:
         """Agent features x and shared features u."""
         ...
+
+
+Rulebook = TypeVar("Rulebook")
+
+
+def with_changes(
+    game: type[Rulebook], differing: Mapping[str, object], changes: Mapping[str, object]
+) -> Rulebook:
+    """A game in which some fields differ from the defaults, and then some as a user wants them."""
+    settings = [field.name for field in fields(game)]  # pyright: ignore[reportArgumentType]
+    for name in changes:
+        if name not in settings:
+            raise unknown(f"setting of {game.__name__}", name, settings)
+    return game(**{**differing, **changes})

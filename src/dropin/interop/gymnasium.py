@@ -1,7 +1,7 @@
 """The learner's view as a Gymnasium environment.
 
-Importing this module registers `dropin/LBF-v0`; `gymnasium.make` passes its keywords on to
-`dropin.make`:
+Importing this module registers `dropin/LBF-v0` and `dropin/Wolfpack-v0`; `gymnasium.make` passes
+its keywords on to `dropin.make`:
 
 >>> import gymnasium
 >>> import dropin.interop.gymnasium
@@ -18,6 +18,7 @@ import numpy as np
 
 from dropin.adhoc import EnvState, make
 from dropin.errors import MissingExtraError, unknown
+from dropin.games import CATALOGUE
 from dropin.interop.spaces import action_space, as_dict, check_action, observation_space
 from dropin.render.picture import looks_of, picture
 
@@ -32,8 +33,8 @@ class DropinEnv(gymnasium.Env[dict[str, np.ndarray], Any]):
 
     The observation is a dictionary: `agents` [slot, feature], `shared`, `present` and `arrived`
     [slot]; slot 0 is the learner. `info` tells the joint action of the step (`actions`), who
-    `acted`, and the `types` of the teammates, None for the learner and the absent; a learner is
-    not meant to see them.
+    `acted`, which part of the reward is `shaping`, and the `types` of the teammates, None for the
+    learner and the absent; a learner is not meant to see them.
     """
 
     metadata = {"render_modes": ["rgb_array", "ansi"], "render_fps": 4}  # noqa: RUF012
@@ -65,7 +66,11 @@ class DropinEnv(gymnasium.Env[dict[str, np.ndarray], Any]):
         self._state, step = self._step(
             self._next_key(), self._state, jnp.int32(number), restart=False
         )
-        info = {"actions": np.asarray(step.actions), "acted": np.asarray(step.acted)}
+        info = {
+            "actions": np.asarray(step.actions),
+            "acted": np.asarray(step.acted),
+            "shaping": float(step.shaping[0]),
+        }
         return (
             as_dict(step.final),
             float(step.reward),
@@ -99,6 +104,9 @@ class DropinEnv(gymnasium.Env[dict[str, np.ndarray], Any]):
         return {"types": [None, *types[1:]]}
 
 
-gymnasium.register(
-    id="dropin/LBF-v0", entry_point="dropin.interop.gymnasium:DropinEnv", kwargs={"game": "lbf"}
-)
+for entry in CATALOGUE.values():
+    gymnasium.register(
+        id=f"dropin/{entry.short}-v0",
+        entry_point="dropin.interop.gymnasium:DropinEnv",
+        kwargs={"game": entry.name},
+    )

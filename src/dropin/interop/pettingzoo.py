@@ -86,7 +86,8 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
         left = {name for name, slot in before.items() if not present[slot] or arrived[slot]}
         for name in left:
             del self._slot_of[name]
-        self._welcome(arrived)
+        if not bool(step.done):  # Whoever enters at the very end never gets to act.
+            self._welcome(arrived)
         everybody = [*before, *(name for name in self.agents if name not in before)]
 
         rewards = dict.fromkeys(everybody, 0.0)

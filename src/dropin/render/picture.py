@@ -115,7 +115,7 @@ def picture(env: AdHoc, state: EnvState, header: str = "") -> "Image":
 def save_gif(env: AdHoc, moments: Iterable[Moment], path: Path, seconds: float = 0.35) -> None:
     """An episode as a GIF that repeats."""
     pictures = [
-        picture(env, moment.state, f"step {number}   return {moment.score:g}")
+        picture(env, moment.state, f"step {number}   return {round(moment.score, 2):g}")
         for number, moment in enumerate(moments)
     ]
     durations = [int(seconds * 1000)] * (len(pictures) - 1) + [2000]

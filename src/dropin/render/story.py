@@ -39,7 +39,8 @@ def story(env: AdHoc, moments: Iterable[Moment]) -> list[str]:
         before = moment
     if before is not None:
         told.append(
-            f"The episode ends after {number} steps; the learner's return is {before.score:g}."
+            f"The episode ends after {number} steps; the learner's return is"
+            f" {round(before.score, 2):g}."
         )
     return told
 

@@ -188,6 +188,67 @@ class Durations(eqx.Module):
         return Waiting(stay, wait, kept | sitting_down), leaving, entering
 
 
+class Events(eqx.Module):
+    """Now and then one or two teammates leave, and now and then one or two enter."""
+
+    first: int = eqx.field(static=True, default=3)
+    """How many agents there are at the start, the learner included, if the limit allows."""
+    chance: Float[Array, ""] = eqx.field(
+        converter=lambda value: jnp.asarray(value, jnp.float32), default=0.05
+    )
+    """How likely it is in a step that some leave, and how likely that some enter."""
+    two: Float[Array, ""] = eqx.field(
+        converter=lambda value: jnp.asarray(value, jnp.float32), default=0.3
+    )
+    """How likely it is that there are two of them."""
+    stay: Int[Array, ""] = eqx.field(
+        converter=lambda value: jnp.asarray(value, jnp.int32), default=26
+    )
+    """Fewest steps to stay."""
+
+    def __check_init__(self) -> None:
+        for name in ("chance", "two"):
+            value = float(getattr(self, name))
+            if not 0 <= value <= 1:
+                raise InputError(f"The chance {name!r} of openness is {value:g}, not within 0..1.")
+        if self.first < LEAST:
+            raise InputError(f"A team starts with at least {LEAST} agents, not {self.first}.")
+
+    def check(self, slots: int, limit: int) -> None:
+        """Any team can be open in this way."""
+        del slots, limit
+
+    def most_agents(self, slots: int, horizon: int) -> int:
+        """Everybody leaves as soon as possible and is followed by another at once."""
+        return 1 + (slots - 1) * (1 + horizon // max(int(self.stay), 1))
+
+    def start(
+        self, dice: Dice, slots: int, limit: Int[Array, ""]
+    ) -> tuple[Int[Array, " slot"], Bool[Array, " slot"]]:
+        """The first few; the state is how long each has been there."""
+        del dice
+        return jnp.zeros(slots, jnp.int32), jnp.arange(slots) < jnp.minimum(limit, self.first)
+
+    def step(
+        self,
+        dice: Dice,
+        state: Int[Array, " slot"],
+        present: Bool[Array, " slot"],
+        limit: Int[Array, ""],
+    ) -> tuple[Int[Array, " slot"], Bool[Array, " slot"], Bool[Array, " slot"]]:
+        """Some who have been there long enough leave, then others enter."""
+        slots = len(present)
+        happens, pair = dice.uniform(2) < self.chance, dice.uniform(2) < self.two
+        number = jnp.where(happens, jnp.where(pair, 2, 1), 0)
+        age = state + 1
+        due = present & (age >= self.stay) & (jnp.arange(slots) > 0)
+        most = jnp.minimum(number[0], jnp.sum(present) - LEAST)
+        leaving = _some(dice.uniform(slots), due, most)
+        remaining = present & ~leaving
+        entering = _first(~remaining, jnp.minimum(number[1], limit - jnp.sum(remaining)))
+        return jnp.where(entering, 0, age), leaving, entering
+
+
 class Scripted(eqx.Module):
     """A schedule given as data.
 

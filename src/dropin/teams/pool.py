@@ -90,7 +90,7 @@ class Pool(eqx.Module):
             memories.append(after)
         actions = jnp.zeros_like(kind)
         for carry_out, plan in plans.items():
-            numbers = [n for n, each in enumerate(self.types) if each.carry_out is carry_out]
+            numbers = [n for n, each in enumerate(self.types) if each.carry_out == carry_out]
             these = jnp.any(kind[:, None] == jnp.array([numbers]), axis=1)
             settled = jax.tree.map(settle, plan)
             actions = jnp.where(these, carry_out(scene, settled), actions)

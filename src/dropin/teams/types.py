@@ -47,11 +47,20 @@ class Type(eqx.Module):
     def plan(self, scene: Scene, memory: Any) -> tuple[Any, Any]:
         """What each actor would do if it were of this type, and its memory afterwards."""
 
-    @staticmethod
-    def carry_out(scene: Scene, plan: Any) -> Int[Array, " actor"]:
-        """The action of each actor that follows from its plan."""
-        del scene
-        return plan
+    @property
+    def carry_out(self) -> "CarryOut":
+        """How plans become actions; types with the same one have theirs carried out together."""
+        return _at_once
+
+
+CarryOut = Callable[[Scene, Any], Int[Array, " actor"]]
+"""(scene, plan of each actor) -> actions"""
+
+
+def _at_once(scene: Scene, plan: Int[Array, " actor"]) -> Int[Array, " actor"]:
+    """The plan is the action."""
+    del scene
+    return plan
 
 
 @runtime_checkable

@@ -33,6 +33,7 @@ METRICS = (
     "step",
     "episodes",
     "return",
+    "unshaped",
     "value_loss",
     "prediction_loss",
     "accuracy",
@@ -40,7 +41,17 @@ METRICS = (
     "epsilon",
     "temperature",
 )
-EVALUATION = ("step", "team_limit", "policy", "episodes", "mean", "low", "high", "legacy")
+EVALUATION = (
+    "step",
+    "team_limit",
+    "policy",
+    "episodes",
+    "mean",
+    "low",
+    "high",
+    "legacy",
+    "unshaped",
+)
 _PACKAGES = ("jax", "jaxlib", "equinox", "optax", "numpy", "safetensors")
 
 
@@ -160,14 +171,16 @@ class RunDirectory:
 
 
 def metrics_row(
-    step: int, updates: int, totals: Metrics, epsilon: float, temperature: float
+    step: int, updates: int, totals: Metrics, shaped: bool, epsilon: float, temperature: float
 ) -> dict[str, Any]:
     """A row of metrics from sums over so many updates."""
     episodes = int(totals.episodes)
+    unshaped = float(totals.returns) - float(totals.shaping)
     return {
         "step": step,
         "episodes": episodes,
         "return": float(totals.returns) / episodes if episodes else "",
+        "unshaped": unshaped / episodes if episodes and shaped else "",
         "value_loss": float(totals.value_loss) / updates,
         "prediction_loss": float(totals.prediction_loss) / updates,
         "accuracy": float(totals.accuracy) / updates,

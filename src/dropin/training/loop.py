@@ -221,7 +221,7 @@ class Run:
                 played = run_episodes(
                     arena, who, envs=how.envs, episodes=how.episodes, seed=how.seed
                 )
-                mean = estimate(played.returns)
+                mean, plain = estimate(played.returns), played.unshaped
                 legacy: Any = ""
                 if how.envs >= LEGACY_ENVS and how.episodes >= LEGACY_EPISODES:
                     legacy = float(np.mean(legacy_means(played.returns, played.ends)))
@@ -234,6 +234,7 @@ class Run:
                     "low": mean.low,
                     "high": mean.high,
                     "legacy": legacy,
+                    "unshaped": "" if plain is None else float(np.mean(plain)),
                 }
                 self.files.evaluation.append(row)
                 reporter.evaluation(row)
@@ -260,7 +261,7 @@ class Run:
                     f" run stopped there. The checkpoint of step {self.files.steps()[-1]:,} is the"
                     f" last good one: {self.files.checkpoint(self.files.steps()[-1])}."
                 )
-            row = metrics_row(self.step, number, totals, epsilon, temperature)
+            row = metrics_row(self.step, number, totals, self.env.game.shaped, epsilon, temperature)
             self.files.metrics.append(row)
             reporter.metrics(row)
             if self.updates % self.checkpoint_every == 0 or self.updates == self.total:

@@ -69,9 +69,10 @@ def clock(seconds: float) -> str:
 
 def evaluation_text(row: Row) -> str:
     """An evaluation in a line."""
+    unshaped = f", unshaped {row['unshaped']:.2f}" if row["unshaped"] != "" else ""
     return (
         f"step {row['step']:,}, {row['policy']}, team limit {row['team_limit']}: return"
-        f" {row['mean']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+        f" {row['mean']:.2f} ({row['low']:.2f} to {row['high']:.2f}){unshaped}"
     )
 
 

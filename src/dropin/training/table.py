@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dropin.errors import InputError
 from dropin.files import write
 
 
@@ -35,7 +36,9 @@ class Table:
         if not self.path.exists():
             self.create()
             return
-        whole = self.path.read_bytes().decode(errors="replace").split("\n")[1:-1]
+        header, *whole = self.path.read_bytes().decode(errors="replace").split("\n")[:-1] or [""]
+        if header.split(",") != self.columns:
+            raise InputError(f"{self.path} has other columns: another version of Dropin wrote it.")
         rows = [row for row in csv.reader(whole) if len(row) == len(self.columns)]
         kept = [row for row in rows if row[0].isdigit() and int(row[0]) <= step]
         write(self.path, _lines([self.columns, *kept]))

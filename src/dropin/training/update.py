@@ -74,6 +74,8 @@ class TrainState(eqx.Module):
     """What the target remembers, having read `seen`."""
     score: Float[Array, " env"]
     """Returns of the running episodes so far."""
+    shaping: Float[Array, " env"]
+    """The part of them that only guides learning."""
     updates: Int[Array, ""]
     key: PRNGKeyArray
 
@@ -89,6 +91,8 @@ class Metrics(eqx.Module):
     """Mean number of agents, the learner included."""
     returns: Float[Array, ""]
     """Sum of the returns of the episodes that ended."""
+    shaping: Float[Array, ""]
+    """The part of it that only guides learning."""
     episodes: Float[Array, ""]
     """How many ended."""
 
@@ -122,6 +126,7 @@ def start(env: AdHoc, learner: GPL, config: TrainConfig, key: PRNGKeyArray) -> T
         memory=memory,
         target_memory=target_memory,
         score=jnp.zeros(config.envs),
+        shaping=jnp.zeros(config.envs),
         updates=jnp.int32(0),
         key=key,
     )
@@ -251,12 +256,8 @@ def follow(
         lambda slow, new: (1 - rate) * slow + rate * new, state.target, learner.value
     )
 
-    score, returns, episodes = state.score, jnp.float32(0), jnp.float32(0)
-    for reward, done in zip(steps.reward, steps.done, strict=True):
-        score = score + reward
-        returns = returns + jnp.sum(jnp.where(done, score, 0.0))
-        episodes = episodes + jnp.sum(done, dtype=jnp.float32)
-        score = jnp.where(done, 0.0, score)
+    score, returns = _ended(state.score, steps.reward, steps.done)
+    shaping, shaped = _ended(state.shaping, steps.shaping[..., 0], steps.done)
     size = jnp.mean(jnp.sum(steps.acted, axis=-1).astype(jnp.float32))
     states, seen, memory = judged.after
     following = TrainState(
@@ -268,13 +269,34 @@ def follow(
         memory=memory,
         target_memory=judged.target_memory,
         score=score,
+        shaping=shaping,
         updates=state.updates + 1,
         key=jax.random.split(state.key, 3)[0],
     )
     metrics = Metrics(
-        judged.value_loss, judged.prediction_loss, judged.accuracy, size, returns, episodes
+        value_loss=judged.value_loss,
+        prediction_loss=judged.prediction_loss,
+        accuracy=judged.accuracy,
+        team_size=size,
+        returns=returns,
+        shaping=shaped,
+        episodes=jnp.sum(steps.done, dtype=jnp.float32),
     )
     return following, metrics
+
+
+def _ended(
+    score: Float[Array, " env"],
+    rewards: Float[Array, "time env"],
+    done: Bool[Array, "time env"],
+) -> tuple[Float[Array, " env"], Float[Array, ""]]:
+    """The sums of the running episodes after these steps, and the total of those that ended."""
+    total = jnp.float32(0)
+    for reward, over in zip(rewards, done, strict=True):
+        score = score + reward
+        total = total + jnp.sum(jnp.where(over, score, 0.0))
+        score = jnp.where(over, 0.0, score)
+    return score, total
 
 
 def _advance(

@@ -1,7 +1,7 @@
 """The rules of level-based foraging."""
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from dropin.dice import Dice
-from dropin.errors import InputError, unknown
-from dropin.games.base import Feature, Outcome
+from dropin.errors import InputError
+from dropin.games.base import Feature, Outcome, with_changes
 from dropin.games.grid import NOWHERE, draw_cells, draw_free, position_of
 
 NONE, NORTH, SOUTH, WEST, EAST, LOAD = range(6)
@@ -105,6 +105,11 @@ class LBF(eqx.Module):
     def actions(self) -> Sequence[str]:
         """The names of the actions, in the order of their numbers."""
         return ("none", "north", "south", "west", "east", "load")
+
+    @property
+    def shaped(self) -> bool:
+        """No part of the rewards is shaping."""
+        return False
 
     def features(self, slots: int) -> tuple[Sequence[Feature], Sequence[Feature]]:
         """The columns of x, and the entries of u: the objects that are left, row by row."""
@@ -212,8 +217,9 @@ class LBF(eqx.Module):
         same = jnp.all(cell[..., None, :] == objects, axis=-1)
         return jnp.any(same, axis=-1) & (cell[..., 0] >= 0)
 
-    def step(self, state: State, actions: Int[Array, " slot"]) -> tuple[State, Outcome]:
+    def step(self, dice: Dice, state: State, actions: Int[Array, " slot"]) -> tuple[State, Outcome]:
         """Everybody present moves at once, then the loaders collect."""
+        del dice
         standing, present = state.agents[:, :2], state.present
         south = jnp.where(actions == SOUTH, 1, jnp.where(actions == NORTH, -1, 0))
         east = jnp.where(actions == EAST, 1, jnp.where(actions == WEST, -1, 0))
@@ -241,6 +247,7 @@ class LBF(eqx.Module):
         terminated = ~jnp.any(following.remaining)
         outcome = Outcome(
             rewards=rewards.astype(jnp.float32),
+            shaping=jnp.zeros(rewards.shape),
             terminated=terminated,
             truncated=(following.time >= self.horizon) & ~terminated,
             happened=Happened(collected),
@@ -273,9 +280,4 @@ REFERENCE: dict[str, object] = {
 
 def preset(rules: str, **changes: object) -> LBF:
     """Level-based foraging under the rules `paper` or `reference`, with any field changed."""
-    settings = [field.name for field in fields(LBF)]
-    for name in changes:
-        if name not in settings:
-            raise unknown("setting of LBF", name, settings)
-    differing = REFERENCE if rules == "reference" else {}
-    return LBF(**(differing | changes))  # pyright: ignore[reportArgumentType]
+    return with_changes(LBF, REFERENCE if rules == "reference" else {}, changes)

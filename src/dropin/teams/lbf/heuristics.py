@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 from dropin.dice import scale
 from dropin.games.lbf.game import EAST, LOAD, NORTH, SOUTH, WEST
 from dropin.teams.lbf.view import View
-from dropin.teams.types import Scene, Type
+from dropin.teams.types import CarryOut, Scene, Type
 
 NO = 2**20
 """The cost of an object that is not wanted: above any distance or level."""
@@ -167,6 +167,11 @@ def closest_to_team_feasible(view: View) -> Aim:
     return _for(view, _apart(view.objects, _middle(view)), view.objects[:, 2] <= strength)
 
 
+def _walk_all(scene: Scene, plan: Aim) -> Int[Array, " actor"]:
+    """The walk of each actor."""
+    return jax.vmap(walk)(scene.views, plan)
+
+
 class Forager(Type):
     """A type that aims at something, walks there and loads."""
 
@@ -176,7 +181,7 @@ class Forager(Type):
         """What each actor is after."""
         return jax.vmap(self.aim)(scene.views), memory
 
-    @staticmethod
-    def carry_out(scene: Scene, plan: Aim) -> Int[Array, " actor"]:
-        """The walk of each actor."""
-        return jax.vmap(walk)(scene.views, plan)
+    @property
+    def carry_out(self) -> CarryOut:
+        """Walking."""
+        return _walk_all

@@ -1,41 +1,42 @@
-"""The pool and the openness of level-based foraging under each set of rules."""
+"""The game, the types and the openness of level-based foraging under each set of rules."""
+
+from collections.abc import Callable
+from functools import partial
 
 from dropin.games.lbf.game import LBF
+from dropin.games.lbf.game import preset as game
 from dropin.teams.lbf import heuristics as by
+from dropin.teams.lbf.learned import learned_forager
 from dropin.teams.lbf.view import Look
 from dropin.teams.openness import Durations
-from dropin.teams.pool import Pool
+from dropin.teams.types import Type
+
+__all__ = ["game", "look", "openness", "types"]
 
 PAPER_SIGHTS = (1, 2, 3)
 """Squares of 3x3, 5x5 and 7x7 cells."""
 
 
-def types(rules: str) -> tuple[by.Forager, ...]:
-    """The types of the paper, by the paper's names."""
-    return (
-        by.Forager(
-            "H1",
-            "follows the strongest agent above its level, or the farthest, to its best object",
-            by.FollowStrongest(level_by_cell=rules == "reference"),
-        ),
-        by.Forager("H2", "follows the farthest agent to its farthest object", by.follow_farthest),
-        by.Forager("H3", "goes for the highest object it can collect alone", by.highest_feasible),
-        by.Forager("H4", "goes for the farthest object", by.farthest),
-        by.Forager("H6", "goes for the closest object", by.closest),
-        by.Forager("H7", "goes for the object closest to the team", by.closest_to_team),
-        by.Forager("H8", "goes for the closest object it can collect alone", by.closest_feasible),
-        by.Forager(
-            "H9",
-            "goes for the object closest to the team that the team can collect",
-            by.closest_to_team_feasible,
-        ),
-    )
+def types(rules: str) -> dict[str, Callable[[], Type]]:
+    """The types of the paper by its names; each is made when it is wanted."""
+    strongest = by.FollowStrongest(level_by_cell=rules == "reference")
+    table = {
+        "H1": ("follows the strongest agent, or the farthest, to its best object", strongest),
+        "H2": ("follows the farthest agent to its farthest object", by.follow_farthest),
+        "H3": ("goes for the highest object it can collect alone", by.highest_feasible),
+        "H4": ("goes for the farthest object", by.farthest),
+        "H6": ("goes for the closest object", by.closest),
+        "H7": ("goes for the object closest to the team", by.closest_to_team),
+        "H8": ("goes for the closest object it can collect alone", by.closest_feasible),
+        "H9": ("as H7, but only for what the team can collect", by.closest_to_team_feasible),
+    }
+    makers = {name: partial(by.Forager, name, *row) for name, row in table.items()}
+    return dict(sorted({**makers, "H5": learned_forager}.items()))
 
 
-def pool(game: LBF, rules: str) -> Pool:
-    """All types with equal chances; under `reference` they see the whole grid."""
-    sights = (game.size,) if rules == "reference" else PAPER_SIGHTS
-    return Pool(types(rules), Look(game, sights))
+def look(rulebook: LBF, rules: str) -> Look:
+    """Under `reference` all see the whole grid."""
+    return Look(rulebook, (rulebook.size,) if rules == "reference" else PAPER_SIGHTS)
 
 
 def openness(rules: str, slots: int) -> Durations:

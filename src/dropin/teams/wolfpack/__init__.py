@@ -1,0 +1,1 @@
+"""Teammates and prey for Wolfpack."""
