@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dropin.dice import Dice, threefry
+from dropin.dice import Dice, pick, threefry
 
 
 @pytest.mark.parametrize(
