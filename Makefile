@@ -16,7 +16,7 @@ demo: $(APP)
 	$(BIN)/python examples/demo.py demo/runs
 
 test: lint types imports $(DEV)
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 test-slow: $(DEV)
 	$(BIN)/pytest -n 2 --dist loadfile -m slow

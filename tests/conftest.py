@@ -27,3 +27,18 @@ settings.load_profile("dropin")
 @pytest.fixture(params=["paper", "reference"])
 def rules(request) -> str:
     return request.param
+
+
+LONG = (
+    "test_docs",
+    "test_training_commands",
+    "test_kill",
+    "test_examples",
+    "test_loop",
+    "test_slow",
+)
+"""Files that take long are begun first, so that no process is left alone with one at the end."""
+
+
+def pytest_collection_modifyitems(items) -> None:
+    items.sort(key=lambda item: not item.path.stem.startswith(LONG))
