@@ -50,9 +50,6 @@ class Tiny(Recipe):
             os.kill(os.getpid(), signal.SIGINT)
         return after, {"sum": after.total.sum()}
 
-    def step(self, state):
-        return int(state.steps)
-
     def weights(self, state):
         return {"total": state.total}
 

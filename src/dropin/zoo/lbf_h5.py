@@ -1,6 +1,7 @@
 """H5 of level-based foraging: four agents learn side by side by A2C, and the best is kept."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -17,7 +18,7 @@ from dropin.players import TypePlayer, player
 from dropin.teams.lbf.learned import INPUTS, LearnedForager, network, perceive
 from dropin.teams.openness import Closed
 from dropin.teams.pool import Pool
-from dropin.zoo.recipe import Recipe, Score
+from dropin.zoo.recipe import Recipe, Score, repeat
 
 AGENTS = 4
 ENVS = tuple(
@@ -112,10 +113,6 @@ class BestOfFour(Recipe):
             key=key,
         )
 
-    def step(self, state: Learning) -> int:
-        """Environment steps so far."""
-        return int(state.steps)
-
     def weights(self, state: Learning) -> MLP:
         """The policy of the agent that does best."""
         best = int(jnp.argmax(state.score))
@@ -123,7 +120,7 @@ class BestOfFour(Recipe):
 
     def advance(self, state: Learning) -> tuple[Learning, dict[str, Any]]:
         """A chunk of updates."""
-        state, entropy = _advance(self, state)
+        state, (entropy,) = _advance(self, state)
         rewards = {f"reward {k + 1}": value for k, value in enumerate(state.score)}
         return state, {**rewards, "entropy": entropy}
 
@@ -190,34 +187,28 @@ def _loss(
     return AGENTS * loss, entropy
 
 
-def _many(recipe: BestOfFour, learning: Learning) -> tuple[Learning, Float[Array, ""]]:
-    """A chunk of updates, and the mean entropy."""
-    arrays, static = eqx.partition(learning, eqx.is_array)
+def _once(recipe: BestOfFour, before: Learning) -> tuple[Learning, tuple[Float[Array, ""]]]:
+    """A few steps of every environment and one of the weights; the mean entropy."""
+    key, playing = jax.random.split(before.key)
+    states, lived = _play(recipe, before.networks, before.states, playing)
+    last = jnp.concatenate([jax.vmap(perceive)(some.game) for some in states])
+    gradient, entropy = eqx.filter_grad(_loss, has_aux=True)(before.networks, recipe, lived, last)
+    with jax.numpy_dtype_promotion("standard"):  # Optax mixes its counter with floats.
+        change, optimiser = recipe._adam.update(gradient, before.optimiser)
+    reward = jnp.mean(lived.rewards, axis=(0, 1))
+    after = Learning(
+        networks=eqx.apply_updates(before.networks, change),
+        optimiser=optimiser,
+        states=states,
+        score=0.999 * before.score + 0.001 * reward,
+        steps=before.steps + recipe.envs * recipe.period,
+        key=key,
+    )
+    return after, (entropy,)
 
-    def body(_: Int[Array, ""], carry: Any) -> Any:
-        arrays, total = carry
-        before = eqx.combine(arrays, static)
-        key, playing = jax.random.split(before.key)
-        states, lived = _play(recipe, before.networks, before.states, playing)
-        last = jnp.concatenate([jax.vmap(perceive)(some.game) for some in states])
-        gradient, entropy = eqx.filter_grad(_loss, has_aux=True)(
-            before.networks, recipe, lived, last
-        )
-        with jax.numpy_dtype_promotion("standard"):  # Optax mixes its counter with floats.
-            change, optimiser = recipe._adam.update(gradient, before.optimiser)
-        reward = jnp.mean(lived.rewards, axis=(0, 1))
-        after = Learning(
-            networks=eqx.apply_updates(before.networks, change),
-            optimiser=optimiser,
-            states=states,
-            score=0.999 * before.score + 0.001 * reward,
-            steps=before.steps + recipe.envs * recipe.period,
-            key=key,
-        )
-        return eqx.filter(after, eqx.is_array), total + entropy
 
-    arrays, entropy = jax.lax.fori_loop(0, recipe.chunk, body, (arrays, jnp.float32(0)))
-    return eqx.combine(arrays, static), entropy / recipe.chunk
+def _many(recipe: BestOfFour, learning: Learning) -> Any:
+    return repeat(partial(_once, recipe), learning, recipe.chunk)
 
 
 _advance = compiled(_many)

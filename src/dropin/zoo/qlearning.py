@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from dropin.compilation import compiled
 from dropin.dice import Dice
 from dropin.training.schedule import Linear
-from dropin.zoo.recipe import Recipe
+from dropin.zoo.recipe import Recipe, repeat
 from dropin.zoo.replay import Replay
 
 
@@ -90,22 +90,17 @@ class QLearning(Recipe):
             key=key,
         )
 
-    def step(self, state: Learning) -> int:
-        """Environment steps so far."""
-        return int(state.steps)
-
     def weights(self, state: Learning) -> Any:
         """The networks."""
         return state.networks
 
     def advance(self, state: Learning) -> tuple[Learning, dict[str, Any]]:
         """A chunk of steps."""
-        state, captures, loss = _advance(self, state)
-        episodes = self.chunk * self.envs / 200
-        return state, {"captures in 200 steps": captures / episodes, "loss": loss}
+        state, (captures, loss) = _advance(self, state)
+        return state, {"captures in 200 steps": 200 * captures, "loss": loss}
 
-    def once(self, learning: Learning) -> tuple[Learning, Float[Array, ""], Float[Array, ""]]:
-        """A step of every environment and one of the weights; captures and the loss."""
+    def once(self, learning: Learning) -> tuple[Learning, tuple[Float[Array, ""], ...]]:
+        """A step of every environment and one of the weights; captures a step, and the loss."""
         key, living, sampling = jax.random.split(learning.key, 3)
         epsilon = Linear(1.0, self.epsilon, self.exploring)(learning.steps)
         states, lived, captures = jax.vmap(self.live, in_axes=(None, 0, None, 0))(
@@ -134,24 +129,11 @@ class QLearning(Recipe):
             steps=learning.steps + self.envs,
             key=key,
         )
-        return following, jnp.sum(captures), value
+        return following, (jnp.mean(captures), value)
 
 
-def _many(
-    recipe: QLearning, learning: Learning
-) -> tuple[Learning, Float[Array, ""], Float[Array, ""]]:
-    """A chunk of steps: captures, and the mean loss."""
-    arrays, static = eqx.partition(learning, eqx.is_array)
-
-    def body(_: Int[Array, ""], carry: Any) -> Any:
-        arrays, *totals = carry
-        following, *more = recipe.once(eqx.combine(arrays, static))
-        totals = [total + each for total, each in zip(totals, more, strict=True)]
-        return (eqx.filter(following, eqx.is_array), *totals)
-
-    zero = jnp.float32(0)
-    arrays, captures, loss = jax.lax.fori_loop(0, recipe.chunk, body, (arrays, zero, zero))
-    return eqx.combine(arrays, static), captures, loss / recipe.chunk
+def _many(recipe: QLearning, learning: Learning) -> Any:
+    return repeat(recipe.once, learning, recipe.chunk)
 
 
 _advance = compiled(_many)

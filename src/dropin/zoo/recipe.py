@@ -4,12 +4,16 @@ import hashlib
 import sys
 import time
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from dropin.compilation import use_cache
 from dropin.errors import InputError
@@ -59,9 +63,9 @@ class Recipe:
     def advance(self, state: Any) -> tuple[Any, dict[str, Any]]:
         """About a second of training: the state afterwards, and what to tell about it."""
 
-    @abstractmethod
     def step(self, state: Any) -> int:
-        """Environment steps so far."""
+        """Environment steps so far, which every state counts."""
+        return int(state.steps)
 
     @abstractmethod
     def weights(self, state: Any) -> Any:
@@ -70,6 +74,24 @@ class Recipe:
     @abstractmethod
     def scores(self, weights: Any) -> list[Score]:
         """How well the weights do, measured anew, beside others."""
+
+
+def repeat(
+    once: Callable[[Any], tuple[Any, tuple[Array, ...]]], state: Any, number: int
+) -> tuple[Any, tuple[Array, ...]]:
+    """Train so many times; the state afterwards, and the means of the numbers that were told."""
+    arrays, static = eqx.partition(state, eqx.is_array)
+
+    def body(_: Any, carry: tuple[Any, tuple[Array, ...]]) -> tuple[Any, tuple[Array, ...]]:
+        arrays, totals = carry
+        following, told = once(eqx.combine(arrays, static))
+        totals = jax.tree.map(jnp.add, totals, told)
+        return eqx.filter(following, eqx.is_array), totals
+
+    _, told = eqx.filter_eval_shape(once, state)
+    nothing = jax.tree.map(lambda each: jnp.zeros(each.shape, each.dtype), told)
+    arrays, totals = jax.lax.fori_loop(0, number, body, (arrays, nothing))
+    return eqx.combine(arrays, static), jax.tree.map(lambda total: total / number, totals)
 
 
 def prepare(

@@ -1,6 +1,7 @@
 """H5 of Wolfpack: a relational network that learns to imitate teammate-aware hunters (H4)."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -15,7 +16,7 @@ from dropin.compilation import compiled
 from dropin.dice import Dice
 from dropin.teams.wolfpack.learned import HunterNet, imitator
 from dropin.zoo.hunts import captures
-from dropin.zoo.recipe import Recipe, Score
+from dropin.zoo.recipe import Recipe, Score, repeat
 
 TEAM = 5
 ENV = make("wolfpack", rules="paper", team_limit=TEAM, types=["H4"])
@@ -63,17 +64,13 @@ class Imitation(Recipe):
         optimiser = self._adam.init(eqx.filter(network, eqx.is_array))
         return Learning(network, optimiser, states, jnp.int32(0), key)
 
-    def step(self, state: Learning) -> int:
-        """Environment steps so far."""
-        return int(state.steps)
-
     def weights(self, state: Learning) -> HunterNet:
         """The network."""
         return state.network
 
     def advance(self, state: Learning) -> tuple[Learning, dict[str, Any]]:
         """A chunk of steps."""
-        state, loss, right = _advance(self, state)
+        state, (loss, right) = _advance(self, state)
         return state, {"loss": loss, "accuracy": right}
 
     def scores(self, weights: HunterNet) -> list[Score]:
@@ -111,28 +108,22 @@ def _lesson(
     return missed, right
 
 
-def _many(
-    recipe: Imitation, learning: Learning
-) -> tuple[Learning, Float[Array, ""], Float[Array, ""]]:
-    arrays, static = eqx.partition(learning, eqx.is_array)
+def _once(
+    recipe: Imitation, before: Learning
+) -> tuple[Learning, tuple[Float[Array, ""], Float[Array, ""]]]:
+    """A step of every environment and one of the weights; the loss and the share predicted."""
+    key, playing = jax.random.split(before.key)
+    states, actions = jax.vmap(teach)(before.states, jax.random.split(playing, recipe.envs))
+    grad = eqx.filter_value_and_grad(_lesson, has_aux=True)
+    told, gradient = grad(before.network, before.states, actions)
+    with jax.numpy_dtype_promotion("standard"):  # Optax mixes its counter with floats.
+        change, optimiser = recipe._adam.update(gradient, before.optimiser)
+    network = eqx.apply_updates(before.network, change)
+    return Learning(network, optimiser, states, before.steps + recipe.envs, key), told
 
-    def body(_: Int[Array, ""], carry: Any) -> Any:
-        arrays, losses, rights = carry
-        before = eqx.combine(arrays, static)
-        key, playing = jax.random.split(before.key)
-        keys = jax.random.split(playing, recipe.envs)
-        states, actions = jax.vmap(teach)(before.states, keys)
-        grad = eqx.filter_value_and_grad(_lesson, has_aux=True)
-        (loss, right), gradient = grad(before.network, before.states, actions)
-        with jax.numpy_dtype_promotion("standard"):  # Optax mixes its counter with floats.
-            change, optimiser = recipe._adam.update(gradient, before.optimiser)
-        network = eqx.apply_updates(before.network, change)
-        after = Learning(network, optimiser, states, before.steps + recipe.envs, key)
-        return eqx.filter(after, eqx.is_array), losses + loss, rights + right
 
-    zero = jnp.float32(0)
-    arrays, loss, right = jax.lax.fori_loop(0, recipe.chunk, body, (arrays, zero, zero))
-    return eqx.combine(arrays, static), loss / recipe.chunk, right / recipe.chunk
+def _many(recipe: Imitation, learning: Learning) -> Any:
+    return repeat(partial(_once, recipe), learning, recipe.chunk)
 
 
 _advance = compiled(_many)
