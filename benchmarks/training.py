@@ -60,13 +60,14 @@ def serve(game: str, rules: str, slots: int, pair_input: str, part: str) -> None
 
     import dropin
     from dropin.compilation import use_cache
-    from dropin.learners.gpl import GPL, GPLConfig
+    from dropin.learners import find
+    from dropin.learners.gpl import GPL
     from dropin.training import update as training
 
     use_cache()
     changes: dict[str, Any] = {"size": GRID} if part == "grid" else {}
     env = dropin.make(game, rules=rules, team_limit=slots, **changes)
-    gpl, config = GPLConfig(pair_input=pair_input), training.TrainConfig()  # pyright: ignore[reportArgumentType]
+    gpl, config = find("gpl-q").config(game, pair_input=pair_input), training.TrainConfig()
 
     matrix, multiply = jnp.ones((512, 512)), jax.jit(lambda a: a @ a / 512)
 
@@ -91,7 +92,7 @@ def serve(game: str, rules: str, slots: int, pair_input: str, part: str) -> None
     print(f"{ready:.1f} {compiled:.1f}", flush=True)
     number = 1
     features = len(env.interface.agents) + len(env.interface.shared)
-    flops = useful_flops(slots, features, len(env.game.actions), gpl)
+    flops = useful_flops(env.slots, features, len(env.game.actions), gpl)
     for line in sys.stdin:
         top = peak()
         steps, before = 0, time.perf_counter()
@@ -124,7 +125,7 @@ def _part(training: Any, env: Any, config: Any, part: str) -> Callable[[Any, int
     def play(state: Any, everybody: bool) -> Any:
         """Random actions: of everybody, or of the learner with its teammates acting."""
         key, acting, stepping = jax.random.split(state.key, 3)
-        slots, actions = env.team.slots, len(env.game.actions)
+        slots, actions = env.slots, len(env.game.actions)
         shape = (config.period, config.envs, slots)
         drawn = jax.random.randint(acting, shape, 0, actions)
         keys = jax.random.split(stepping, (config.period, config.envs))

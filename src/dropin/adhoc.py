@@ -15,7 +15,7 @@ from dropin.games import check_rules, find
 from dropin.games.base import Game, Outcome
 from dropin.teams.openness import LEAST, Openness
 from dropin.teams.pool import Cast, Pool, select
-from dropin.teams.types import Recruit, Type
+from dropin.teams.types import Recruit, Type, as_type
 
 
 class Observation(eqx.Module):
@@ -48,6 +48,8 @@ class TimeStep(eqx.Module):
     """The joint action, as chosen."""
     acted: Bool[Array, "*env slot"]
     """Who acted: those present before the step."""
+    out: Bool[Array, "*env slot"]
+    """Whom the game took out in the step; all others who leave do so by openness."""
     happened: Any
     """The game's own account of the step."""
 
@@ -72,12 +74,16 @@ class EnvState(eqx.Module):
 
 
 class Team(eqx.Module):
-    """Pool, openness and a limit on the size, the learner included."""
+    """Pool, openness and a limit on the size, the learner included.
+
+    In a game with two sides pool and openness are for both of them.
+    """
 
     pool: Pool
     openness: Openness
     limit: Int[Array, ""] = eqx.field(converter=lambda limit: jnp.asarray(limit, jnp.int32))
     slots: int = eqx.field(static=True)
+    """Of the learner's side."""
 
     def __check_init__(self) -> None:
         limit = int(self.limit)
@@ -88,7 +94,6 @@ class Team(eqx.Module):
             )
         if limit > self.slots:
             raise InputError(f"Team limit {limit} is above the number of slots, {self.slots}.")
-        self.openness.check(self.slots, limit)
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,18 @@ class AdHoc(eqx.Module):
 
     def __check_init__(self) -> None:
         self.game.check(self.team.slots)
+        self.team.pool.check(self.sides)
+        self.team.openness.check(self.sides, int(self.team.limit))
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """The side of every slot."""
+        return self.game.sides(self.team.slots)
+
+    @property
+    def slots(self) -> int:
+        """The number of slots, those of opponents included."""
+        return len(self.sides)
 
     @property
     def interface(self) -> Interface:
@@ -165,7 +182,7 @@ class AdHoc(eqx.Module):
         self, dice: Dice, before: EnvState, actions: Int[Array, " slot"], restart: bool
     ) -> tuple[EnvState, TimeStep]:
         # Either the episode goes on or a new one starts, so both may use the same numbers.
-        now, outcome = self._advance(dice.again(), before, actions)
+        now, outcome, out = self._advance(dice.again(), before, actions)
         final = observation = self._observe(now)
         if restart:
             done = outcome.terminated | outcome.truncated
@@ -180,33 +197,39 @@ class AdHoc(eqx.Module):
             truncated=outcome.truncated,
             actions=actions,
             acted=before.game.present,
+            out=out,
             happened=outcome.happened,
         )
         return now, time_step
 
     def _advance(
         self, dice: Dice, state: EnvState, actions: Int[Array, " slot"]
-    ) -> tuple[EnvState, Outcome]:
-        """All act, then some leave and others enter."""
+    ) -> tuple[EnvState, Outcome, Bool[Array, " slot"]]:
+        """All act, then some leave and others enter; and whom the game took out."""
         game, outcome = self.game.step(dice, state.game, actions)
+        out = state.game.present & ~game.present
         openness, leaving, entering = self.team.openness.step(
-            dice, state.openness, game.present, self.team.limit
+            dice, state.openness, game.present, self._seats, outcome.happened
         )
         game = self.game.enter(dice, self.game.leave(game, leaving), entering)
-        cast = self.team.pool.enter(dice, state.cast, entering)
-        return EnvState(game, openness, cast, entering), outcome
+        cast = self.team.pool.enter(dice, state.cast, entering, self.sides)
+        return EnvState(game, openness, cast, entering), outcome, out
 
     def _start(self, dice: Dice) -> EnvState:
-        openness, present = self.team.openness.start(dice, self.team.slots, self.team.limit)
+        openness, present = self.team.openness.start(dice, self._seats)
         return EnvState(
             game=self.game.start(dice, present),
             openness=openness,
-            cast=self.team.pool.start(dice, self.team.slots),
+            cast=self.team.pool.start(dice, self.sides),
             arrived=present,
         )
 
+    @property
+    def _seats(self) -> Bool[Array, " slot"]:
+        return self.game.seats(self.team.slots, self.team.limit)
+
     def _dice(self, key: PRNGKeyArray) -> Dice:
-        return Dice(key, block=8 * self.team.slots + 8)
+        return Dice(key, block=8 * self.slots + 8)
 
     def _observe(self, state: EnvState) -> Observation:
         agents, shared = self.game.observe(state.game)
@@ -220,14 +243,17 @@ def make(
     team_limit: int = 3,
     slots: int | None = None,
     types: Sequence[str | Type | Recruit | Callable[..., Any]] | None = None,
+    alike: bool | None = None,
     openness: Openness | None = None,
     **changes: Any,
 ) -> AdHoc:
     """An ad hoc environment by name.
 
-    `slots` is the number of places for agents in every array (the team limit by default; more
-    allow a larger limit later). `types` are names from the game's pool, types, trained agents, or
-    functions from a view to an action. `changes` are fields of the game that differ from its rules.
+    `slots` is the number of places for the learner's team in every array (the team limit by
+    default; more allow a larger limit later). `types` are names from the game's pool, types,
+    trained agents, or functions from a view to an action; a side of which none is named has all
+    of its own. With `alike` a side has one type for a whole episode. `changes` are fields of the
+    game that differ from its rules.
 
     >>> env = make("lbf", team_limit=5, types=["H1", "H3"], size=10)
     """
@@ -237,13 +263,26 @@ def make(
     teammates = import_module(f"dropin.teams.{entry.name}.pool")
     rulebook = teammates.game(rules, **changes)
     makers = teammates.types(rules)
-    chosen = makers if types is None else types
     pool = Pool(
-        [_as_given(makers, rulebook, each) for each in chosen], teammates.look(rulebook, rules)
+        _chosen(makers, rulebook, types),
+        teammates.look(rulebook, rules),
+        alike=rules in teammates.ALIKE if alike is None else alike,
     )
     if openness is None:
-        openness = teammates.openness(rules, slots)
+        openness = teammates.openness(rules, rulebook, slots)
     return AdHoc(rulebook, Team(pool, openness, team_limit, slots))  # pyright: ignore[reportArgumentType]
+
+
+def _chosen(
+    makers: Mapping[str, Callable[[], Type]], game: Game[Any], types: Sequence[Any] | None
+) -> list[Type]:
+    """The types that are asked for, and all of the sides of which none is."""
+    given = [as_type(_as_given(makers, game, each)) for each in types or ()]
+    missing = set(range(len(game.members))) - {each.side for each in given}
+    if types is not None and not types:
+        return []
+    own = [maker() for maker in makers.values()] if missing else []
+    return given + [each for each in own if each.side in missing]
 
 
 def _as_given(makers: Mapping[str, Callable[[], Type]], game: Game[Any], given: Any) -> Any:

@@ -59,7 +59,7 @@ def test_a_gif_has_a_picture_for_every_state(env, moments, tmp_path):
 
 def test_the_text_has_the_same_grid(env, moments):
     state = moments[0].state
-    lines = looks_of(env).text(env, state.game, np.asarray(state.arrived)).plain.splitlines()
+    lines = looks_of(env).text(env, state).plain.splitlines()
     assert len(lines) == 8
     for mark, slot in (("@", 0), ("b", 1), ("c", 2)):
         row, column, level = np.asarray(state.game.agents[slot])
@@ -92,7 +92,7 @@ def test_wolfpack_is_drawn_with_captures_and_told():
 
     calm = next(each for each in moments if not np.asarray(each.state.game.captured).any())
     assert crossed(captures[0]) > 100 > crossed(calm) == 0
-    rows = looks_of(env).text(env, captures[0].state.game, np.zeros(3, bool)).plain.split()
+    rows = looks_of(env).text(env, captures[0].state).plain.split()
     assert len(rows) == 100
     assert {"@", "b", "c", "x"} <= set(rows)
     told = story(env, moments)

@@ -12,20 +12,26 @@ from slow_wolfpack import SlowWolfpack
 
 from dropin.dice import Dice
 from dropin.errors import InputError
-from dropin.teams.lbf.pool import openness as lbf_openness
+from dropin.teams.lbf import pool as lbf
 from dropin.teams.openness import Closed, Durations, Events, Scripted
-from dropin.teams.wolfpack.pool import openness as wolfpack_openness
+from dropin.teams.wolfpack import pool as wolfpack
+
+
+def of_rules(pool, rules, slots):
+    """The openness of a game under a set of rules."""
+    return pool.openness(rules, pool.game(rules), slots)
 
 
 @eqx.filter_jit
 def _presences(openness, slots, limit, steps, keys):
     def episode(key):
         first, key = jax.random.split(key)
-        state, present = openness.start(Dice(first), slots, limit)
+        seats = jnp.arange(slots) < limit
+        state, present = openness.start(Dice(first), seats)
 
         def step(carry, key):
             state, present, arrived = carry
-            state, leaving, entering = openness.step(Dice(key), state, present, limit)
+            state, leaving, entering = openness.step(Dice(key), state, present, seats, None)
             after = (present & ~leaving) | entering
             return (state, after, entering), (present, arrived)
 
@@ -50,7 +56,7 @@ def presences(openness, slots, limit, steps, episodes, seed=0):
     ],
 )
 def test_team_sizes_of_the_reference_are_those_measured_in_it(limit, slots, shares):
-    present, _ = presences(lbf_openness("reference", slots), slots, limit, 50, 5000)
+    present, _ = presences(of_rules(lbf, "reference", slots), slots, limit, 50, 5000)
     sizes = present.sum(axis=-1)
     measured = [100 * (sizes == size).mean() for size in range(2, limit + 1)]
     assert measured == pytest.approx(shares, abs=1.0)
@@ -61,7 +67,7 @@ def test_team_sizes_of_the_reference_are_those_measured_in_it(limit, slots, shar
 
 @pytest.mark.parametrize("limit", [3, 5])
 def test_team_sizes_of_the_paper_agree_with_the_slow_game(limit):
-    present, _ = presences(lbf_openness("paper", limit), limit, limit, 50, 5000)
+    present, _ = presences(of_rules(lbf, "paper", limit), limit, limit, 50, 5000)
     sizes = present.sum(axis=-1)
     counts = np.zeros(6)
     for seed in range(1500):
@@ -80,7 +86,7 @@ def test_team_sizes_of_the_paper_agree_with_the_slow_game(limit):
 )
 def test_team_sizes_of_wolfpack_in_the_reference_are_those_measured_in_it(limit, slots, shares):
     """After each of 200 steps."""
-    present, _ = presences(wolfpack_openness("reference", slots), slots, limit, 201, 5000)
+    present, _ = presences(of_rules(wolfpack, "reference", slots), slots, limit, 201, 5000)
     sizes = present[:, 1:].sum(axis=-1)
     measured = [100 * (sizes == size).mean() for size in range(2, limit + 1)]
     assert measured == pytest.approx(shares, abs=1.0)
@@ -111,7 +117,7 @@ def test_events_without_any_chance_never_happen():
 
 
 def test_team_sizes_of_wolfpack_in_the_paper_agree_with_the_slow_game():
-    present, _ = presences(wolfpack_openness("paper", 5), 5, 5, 200, 2000)
+    present, _ = presences(of_rules(wolfpack, "paper", 5), 5, 5, 200, 2000)
     sizes = present.sum(axis=-1)
     counts = np.zeros(6)
     for seed in range(200):
@@ -131,7 +137,7 @@ def runs(flags):
 
 def test_durations_of_the_paper_lie_in_its_ranges():
     limit = 8
-    present, arrived = presences(lbf_openness("paper", limit), limit, limit, 200, 100)
+    present, arrived = presences(of_rules(lbf, "paper", limit), limit, limit, 200, 100)
     sizes = present.sum(axis=-1)
     stays = []
     for episode in range(100):
@@ -147,7 +153,7 @@ def test_durations_of_the_paper_lie_in_its_ranges():
 
     # One of two teammates must stay, so whoever left is the only one away; the wait is longer than
     # 20 steps only where the next one leaves as the first returns.
-    present, _ = presences(lbf_openness("paper", 3), 3, 3, 400, 300, seed=1)
+    present, _ = presences(of_rules(lbf, "paper", 3), 3, 3, 400, 300, seed=1)
     alone = present.sum(axis=-1) == 2
     waits = [length for episode in alone for length in runs(episode)]
     assert min(waits) == 10
@@ -178,7 +184,7 @@ def test_the_team_stays_between_two_and_the_limit(seed, limit, active, waiting, 
 
 
 def test_a_newcomer_says_arrived_exactly_once():
-    present, arrived = presences(lbf_openness("paper", 5), 5, 5, 200, 200)
+    present, arrived = presences(of_rules(lbf, "paper", 5), 5, 5, 200, 200)
     newly = present.copy()
     newly[:, 1:] &= ~present[:, :-1]
     assert (arrived >= newly).all()
@@ -189,11 +195,11 @@ def test_a_newcomer_says_arrived_exactly_once():
 
 
 def test_the_limit_is_a_value_at_run_time():
-    openness = lbf_openness("paper", 5)
+    openness = of_rules(lbf, "paper", 5)
 
     @jax.jit
     def first(limit):
-        return openness.start(Dice(jax.random.key(0)), 5, limit)[1].sum()
+        return openness.start(Dice(jax.random.key(0)), jnp.arange(5) < limit)[1].sum()
 
     assert [int(first(jnp.int32(limit))) for limit in (2, 3, 5)] == [2, 3, 5]
     assert first._cache_size() == 1
@@ -209,7 +215,7 @@ def test_a_schedule_is_followed_to_the_step():
     script = Scripted(
         [1, 2], [(3, "leaves", 1), (5, "enters", 3), (5, "leaves", 2), (6, "enters", 2)]
     )
-    script.check(slots=4, limit=3)
+    script.check((0,) * 4, limit=3)
     present, arrived = presences(script, 4, 3, 7, 1)
     assert present[0].astype(int).tolist() == [
         [1, 1, 1, 0],
@@ -239,7 +245,7 @@ def test_a_schedule_is_followed_to_the_step():
 )
 def test_an_impossible_schedule_is_refused(first, events, says):
     with pytest.raises(InputError, match=says):
-        Scripted(first, events).check(slots=4, limit=3)
+        Scripted(first, events).check((0,) * 4, limit=3)
 
 
 def test_impossible_durations_are_refused():
@@ -248,4 +254,4 @@ def test_impossible_durations_are_refused():
     with pytest.raises(InputError, match="waiting duration is 0 to 2"):
         Durations((5, 6), (0, 2))
     with pytest.raises(InputError, match="above the 4 agents that exist"):
-        Durations((5, 6), (1, 2), population=4).check(slots=5, limit=5)
+        Durations((5, 6), (1, 2), population=4).check((0,) * 5, limit=5)

@@ -22,9 +22,9 @@ def run(seed=0, chunks=(5, 5)):
     before = jax.tree.map(np.asarray, eqx.filter((state.learner, state.target), eqx.is_array))
     metrics = []
     for chunk in chunks:
-        state, totals, bad = advance((ENV, CONFIG, jnp.int32(chunk)), state)
+        state, totals, alarm = advance((ENV, CONFIG, jnp.int32(chunk)), state)
         metrics.append(totals)
-        assert int(bad) == int(state.updates)
+        assert int(alarm.loss) == int(alarm.game) == int(state.updates)
     return before, state, metrics
 
 
@@ -74,8 +74,8 @@ def test_the_first_loss_that_is_not_a_number_is_named():
     state, _, _ = advance((ENV, CONFIG, jnp.int32(3)), state)
     broken = eqx.tree_at(lambda s: s.learner.value.graph.individual.layers[0].bias, state,
                          replace_fn=lambda bias: bias.at[0].set(jnp.nan))  # fmt: skip
-    _, _, bad = advance((ENV, CONFIG, jnp.int32(4)), broken)
-    assert int(bad) == 3
+    _, _, alarm = advance((ENV, CONFIG, jnp.int32(4)), broken)
+    assert int(alarm.loss) == 3
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,6 @@ def play(
     if gif is not None and gif.exists() and not force:
         raise InputError(f"{gif} exists already: give another name, or --force to replace it.")
 
-    import numpy as np
-
     from dropin.adhoc import make
     from dropin.agents import load_player
     from dropin.players import player
@@ -59,8 +57,7 @@ def play(
         looks = looks_of(env)
         with console.screen() as screen:
             for moment in moments:
-                arrived = np.asarray(moment.state.arrived)
-                screen.update(looks.text(env, moment.state.game, arrived))
+                screen.update(looks.text(env, moment.state))
                 time.sleep(seconds)
     for sentence in story(env, moments):
         console.print(sentence)

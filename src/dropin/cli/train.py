@@ -38,7 +38,7 @@ def train(
     Args:
         game: Name of the game, see `dropin games`.
         learner: Name of the learner, see `dropin learners`.
-        steps: Environment steps, all parallel environments together (6400000 if not given).
+        steps: Environment steps, all parallel environments together (the paper's for the game).
         seed: The same seed gives the same run (0 if not given).
         seeds: Several runs, one process on each core: 0..7 or 0,3,5.
         rules: paper (if not given) or reference.
@@ -114,7 +114,7 @@ def _create(
     from dropin.training.config import RunConfig, default_directory, default_values
     from dropin.training.directory import RunDirectory
 
-    values = merge(default_values(changes["learner"]), changes)
+    values = merge(default_values(changes["game"], changes["learner"]), changes)
     configs = [RunConfig.from_dict(values)]
     if numbers is not None:
         configs = [RunConfig.from_dict({**values, "seed": number}) for number in numbers]

@@ -1,7 +1,7 @@
 """How well an agent, a type or chance plays."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,10 @@ import numpy as np
 from dropin.adhoc import AdHoc, make
 from dropin.agents import Agent, agent_player, load_agent
 from dropin.compilation import use_cache
-from dropin.errors import InputError, unknown
+from dropin.errors import InputError, StoppedError, unknown
 from dropin.evaluation.rollout import rollout
 from dropin.evaluation.statistics import Estimate, estimate
+from dropin.games.base import Game
 from dropin.players import RANDOM, Player, player
 from dropin.teams.types import Type
 
@@ -31,6 +32,8 @@ class Evaluation:
     unshaped: np.ndarray | None = None
     """The returns without the part that only guides learning, if the game has one."""
     estimator: str = "fixed"
+    ratios: Mapping[str, float | str] = field(default_factory=dict)
+    """What the game reports besides, by name; empty if there was nothing to divide by."""
 
     @property
     def mean(self) -> float:
@@ -43,6 +46,12 @@ class Evaluation:
         if self.estimator == "legacy":
             return estimate(legacy_means(returns, self.ends), method)
         return estimate(returns, method)
+
+
+def ratios(game: Game[Any], counts: np.ndarray) -> dict[str, float | str]:
+    """The ratios of a game by name, from sums of parts and wholes."""
+    rows = zip(game.ratios, counts.tolist(), strict=True)
+    return {name: part / whole if whole else "" for name, (part, whole) in rows}
 
 
 def legacy_means(returns: np.ndarray, ends: np.ndarray) -> np.ndarray:
@@ -80,7 +89,14 @@ def run_episodes(
         )
     played = rollout(env, who, jax.random.key(seed), envs, episodes)
     returns, shaping, ends = map(np.asarray, (played.returns, played.shaping, played.ends))
-    return Evaluation(returns, ends, returns - shaping if env.game.shaped else None, estimator)
+    step, slot = np.asarray(played.flaw).tolist()
+    if step >= 0:
+        raise StoppedError(
+            f"The place of the agent in slot {slot} was not a number after step {step}."
+        )
+    unshaped = returns - shaping if env.game.shaped else None
+    told = ratios(env.game, np.asarray(played.counts))
+    return Evaluation(returns, ends, unshaped, estimator, told)
 
 
 def evaluate(

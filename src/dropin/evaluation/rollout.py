@@ -20,6 +20,10 @@ class Episodes(eqx.Module):
     """The part of each return that only guides learning."""
     ends: Int[Array, "env episode"]
     """The step at which each episode was over, counted from the start of the first one."""
+    counts: Float[Array, "ratio 2"]
+    """The parts and wholes of the game's ratios over all these episodes."""
+    flaw: Int[Array, " 2"]
+    """The step after which, and the slot in which a state was not finite; -1 if none was."""
 
 
 class _Tally(eqx.Module):
@@ -40,9 +44,15 @@ def _rollout(env: AdHoc, player: Player, key: PRNGKeyArray, envs: int, episodes:
     """
     placing, playing = jax.random.split(key)
     states, seen = jax.vmap(env.reset)(jax.random.split(placing, envs))
-    start = jax.vmap(lambda _: player.start(env.team.slots))(jnp.arange(envs))
+    start = jax.vmap(lambda _: player.start(env.slots))(jnp.arange(envs))
     none = jnp.zeros((envs, episodes))
-    nothing = Episodes(none, none, none.astype(jnp.int32))
+    nothing = Episodes(
+        returns=none,
+        shaping=none,
+        ends=none.astype(jnp.int32),
+        counts=jnp.zeros((len(env.game.ratios), 2)),
+        flaw=jnp.full(2, -1),
+    )
     zero = jnp.zeros(envs)
 
     def go_on(tally: _Tally) -> Array:
@@ -57,6 +67,11 @@ def _rollout(env: AdHoc, player: Player, key: PRNGKeyArray, envs: int, episodes:
         now = jnp.arange(episodes)[None] == tally.finished[:, None]
         now &= time_step.done[:, None]
         after = tally.step + 1
+        counts = jax.vmap(env.game.counts)(time_step.happened)
+        counted = (tally.finished < episodes)[:, None, None]
+        flaws = jnp.any(jax.vmap(env.game.flaws)(state.game), axis=0)
+        first = jnp.any(flaws) & (tally.episodes.flaw[0] < 0)
+        flaw = jnp.where(first, jnp.stack([after, jnp.argmax(flaws)]), tally.episodes.flaw)
         return _Tally(
             state=state,
             seen=time_step.observation,
@@ -69,6 +84,8 @@ def _rollout(env: AdHoc, player: Player, key: PRNGKeyArray, envs: int, episodes:
                 jnp.where(now, score[:, None], tally.episodes.returns),
                 jnp.where(now, shaping[:, None], tally.episodes.shaping),
                 jnp.where(now, after, tally.episodes.ends),
+                tally.episodes.counts + jnp.sum(jnp.where(counted, counts, 0.0), axis=0),
+                flaw,
             ),
         )
 

@@ -43,6 +43,12 @@ CATALOGUE = {
             "Wolfpack",
             "hunt prey on a grid; a prey is caught by two or more hunters next to it",
         ),
+        Entry(
+            "fortattack",
+            "FortAttack",
+            "FortAttack",
+            "guard a fort on a plane against attackers; both sides shoot",
+        ),
     )
 }
 

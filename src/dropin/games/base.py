@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from dropin.dice import Dice
@@ -42,6 +43,7 @@ class Game(Protocol[State]):
     """The rules alone: states, joint actions, rewards. Everything `jit`s and `vmap`s.
 
     A state has a boolean `present` [slot]; the content of an absent slot is always the same.
+    `OneTeam` answers what is the same in all games in which nobody plays against the learner.
     """
 
     @property
@@ -62,6 +64,19 @@ class Game(Protocol[State]):
     @property
     def shaped(self) -> bool:
         """Whether a part of the rewards is shaping."""
+        ...
+
+    @property
+    def members(self) -> Sequence[str]:
+        """What to call somebody of the learner's side, and then of the side against it, if any."""
+        ...
+
+    def sides(self, slots: int) -> tuple[int, ...]:
+        """The side of every slot, if the learner's team has so many: 0, then 1 for opponents."""
+        ...
+
+    def seats(self, slots: int, limit: Int[Array, ""]) -> Bool[Array, " slot"]:
+        """The slots that can be taken if the team has this limit."""
         ...
 
     def features(self, slots: int) -> tuple[Sequence[Feature], Sequence[Feature]]:
@@ -91,6 +106,55 @@ class Game(Protocol[State]):
     def observe(self, state: State) -> tuple[Float[Array, "slot feature"], Float[Array, " shared"]]:
         """Agent features x and shared features u."""
         ...
+
+    @property
+    def ratios(self) -> Sequence[str]:
+        """The names of what to report of the learner besides its return."""
+        ...
+
+    def counts(self, happened: Any) -> Float[Array, "ratio 2"]:
+        """The part and the whole of each ratio in a step; over many steps both are added up."""
+        ...
+
+    def flaws(self, state: State) -> Bool[Array, " slot"]:
+        """Whose numbers cannot be, such as a position that is not finite."""
+        ...
+
+
+class OneTeam(eqx.Module):
+    """What is the same in all games in which nobody plays against the learner."""
+
+    @property
+    def shaped(self) -> bool:
+        """No part of the rewards is shaping."""
+        return False
+
+    @property
+    def members(self) -> Sequence[str]:
+        """All others are mates."""
+        return ("mate",)
+
+    def sides(self, slots: int) -> tuple[int, ...]:
+        """All are on the learner's side."""
+        return (0,) * slots
+
+    def seats(self, slots: int, limit: Int[Array, ""]) -> Bool[Array, " slot"]:
+        """The first slots."""
+        return jnp.arange(slots) < limit
+
+    @property
+    def ratios(self) -> Sequence[str]:
+        """Nothing besides the return."""
+        return ()
+
+    def counts(self, happened: Any) -> Float[Array, "ratio 2"]:
+        """Nothing."""
+        del happened
+        return jnp.zeros((0, 2))
+
+    def flaws(self, state: Any) -> Bool[Array, " slot"]:
+        """Whole numbers are always fine."""
+        return jnp.zeros_like(state.present)
 
 
 Rulebook = TypeVar("Rulebook")

@@ -1,7 +1,7 @@
 """The learner's view as a Gymnasium environment.
 
-Importing this module registers `dropin/LBF-v0` and `dropin/Wolfpack-v0`; `gymnasium.make` passes
-its keywords on to `dropin.make`:
+Importing this module registers `dropin/LBF-v0`, `dropin/Wolfpack-v0` and `dropin/FortAttack-v0`;
+`gymnasium.make` passes its keywords on to `dropin.make`:
 
 >>> import gymnasium
 >>> import dropin.interop.gymnasium
@@ -89,7 +89,7 @@ class DropinEnv(gymnasium.Env[dict[str, np.ndarray], Any]):
 
         looks = looks_of(self.env)
         console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor")
-        console.print(looks.text(self.env, self._state.game, np.asarray(self._state.arrived)))
+        console.print(looks.text(self.env, self._state))
         return console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
 
     def _next_key(self) -> jax.Array:

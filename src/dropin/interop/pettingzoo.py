@@ -24,8 +24,9 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
     """The game and its openness, without types.
 
     `agents` changes as agents come and go. Whoever enters is a new agent with a new name, `mate_1`,
-    `mate_2`, ...: nobody returns. An agent that has to leave is truncated. Everybody observes the
-    game from its own place: its own row comes first, `present` and `arrived` likewise.
+    `mate_2`, ..., or `attacker_1`, ... on the other side of a game that has one: nobody returns. An
+    agent that has to leave is truncated, one that the game takes out is terminated. Everybody observes the game from its own place: its own
+    row comes first, `present` and `arrived` likewise.
     """
 
     metadata = {"name": "dropin_v0", "render_modes": []}  # noqa: RUF012
@@ -33,11 +34,11 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
     def __init__(self, game: str, **settings: Any):
         self.render_mode = None
         self.env = make(game, **settings)
-        team, horizon = self.env.team, int(self.env.game.horizon)
-        most = team.openness.most_agents(team.slots, horizon)
-        self.possible_agents = [LEARNER, *(f"mate_{k}" for k in range(1, most))]
+        most = self.env.team.openness.most_agents(self.env.slots, int(self.env.game.horizon))
+        names = [f"{member}_{k}" for member in self.env.game.members for k in range(1, most)]
+        self.possible_agents = [LEARNER, *names]
         self.agents: list[str] = []
-        self._agent_features, _ = self.env.game.features(self.env.team.slots)
+        self._agent_features, _ = self.env.game.features(self.env.slots)
         self._observation_space = observation_space(self.env)
         self._action_spaces = {name: action_space(self.env) for name in self.possible_agents}
         self._reset = eqx.filter_jit(self.env.reset)
@@ -45,7 +46,7 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
         self._random = np.random.default_rng()
         self._state: EnvState | None = None
         self._slot_of: dict[str, int] = {}
-        self._named = 0
+        self._named = [0] * len(self.env.game.members)
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """The same for everybody."""
@@ -64,7 +65,7 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
         if seed is not None:
             self._random = np.random.default_rng(seed)
         self._state, observation = self._reset(self._next_key())
-        self._slot_of, self._named = {}, 0
+        self._slot_of, self._named = {}, [0] * len(self._named)
         self._welcome(np.asarray(observation.present))
         return self._observed(observation, self._slot_of), {name: {} for name in self.agents}
 
@@ -72,7 +73,7 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
         """Let everybody present act at once."""
         if self._state is None or not self.agents:
             raise RuntimeError("Call reset() before step(): nobody is there.")
-        joint = np.zeros(self.env.team.slots, np.int32)
+        joint = np.zeros(self.env.slots, np.int32)
         for name in self.agents:
             if name not in actions:
                 raise InputError(f"There is no action for {name!r}, who is present.")
@@ -92,9 +93,13 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
 
         rewards = dict.fromkeys(everybody, 0.0)
         rewards |= {name: float(step.rewards[slot]) for name, slot in before.items()}
-        terminated = dict.fromkeys(everybody, bool(step.terminated))
+        out = np.asarray(step.out)
+        terminated = {
+            name: bool(step.terminated) or (name in before and bool(out[before[name]]))
+            for name in everybody
+        }
         truncated = {
-            name: name in left or (bool(step.truncated) and not terminated[name])
+            name: (name in left or bool(step.truncated)) and not terminated[name]
             for name in everybody
         }
         observed = self._observed(step.final, self._slot_of)
@@ -107,8 +112,9 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
     def _welcome(self, arrived: np.ndarray) -> None:
         """Name those who have just arrived."""
         for slot in np.flatnonzero(arrived):
-            name = LEARNER if slot == 0 else f"mate_{self._named + 1}"
-            self._named += slot > 0
+            side = self.env.sides[slot]
+            self._named[side] += slot > 0
+            name = f"{self.env.game.members[side]}_{self._named[side]}" if slot else LEARNER
             self._slot_of[name] = int(slot)
         self.agents = list(self._slot_of)
 

@@ -16,7 +16,7 @@ except ImportError:
 
 def observation_space(env: AdHoc) -> spaces.Space[Any]:
     """A dictionary of the fields of `Observation`."""
-    slots = env.team.slots
+    slots = env.slots
     agents, shared = env.game.features(slots)
     low, high = _bounds(agents)
     return spaces.Dict(

@@ -17,9 +17,10 @@ class Entry:
     settings: tuple[tuple[str, str], ...]
     """What sets it apart from others of the same module."""
 
-    def config(self, **changes: Any) -> Any:
-        """Its settings, with changes."""
-        return import_module(self.module).CONFIG(**(dict(self.settings) | changes))
+    def config(self, game: str = "", **changes: Any) -> Any:
+        """Its settings for a game, with changes."""
+        module = import_module(self.module)
+        return module.CONFIG(**(module.SIZES.get(game, {}) | dict(self.settings) | changes))
 
     @property
     def kind(self) -> type[Any]:

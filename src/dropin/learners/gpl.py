@@ -30,7 +30,7 @@ from dropin.models.type_inference import TypeNetwork
 
 @dataclass(frozen=True)
 class GPLConfig(Checked):
-    """The networks and the algorithm. Sizes are those of LBF and Wolfpack."""
+    """The networks and the algorithm. Sizes are those of LBF and Wolfpack; `SIZES` has others."""
 
     policy: Literal["q", "spi"] = "q"
     """GPL-Q: epsilon-greedy, the target is the maximum. GPL-SPI: a Boltzmann policy, the target is
@@ -245,3 +245,17 @@ def prediction_error(
 
 CONFIG, LEARNER = GPLConfig, GPL
 """For the catalogue of learners."""
+SIZES = {
+    "fortattack": {
+        "type_units": 64,
+        "type_memory": 128,
+        "type_size": 128,
+        "graph_units": 128,
+        "rank": 6,
+        "message_units": 40,
+        "embedding": 70,
+        "readout_units": 128,
+    }
+}
+"""The settings in which the paper differs for a game (the LSTM and the type vector of FortAttack
+are those of the authors' program; paper: 64 and none)."""

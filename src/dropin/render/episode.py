@@ -26,7 +26,7 @@ def record(env: AdHoc, player: Player, seed: int) -> Iterator[Moment]:
     choose, advance = eqx.filter_jit(player.act), eqx.filter_jit(env.step)
     key, first = jax.random.split(key)
     state, seen = eqx.filter_jit(env.reset)(first)
-    memory = player.start(env.team.slots)
+    memory = player.start(env.slots)
     score, done = 0.0, False
     while not done:
         key, choosing, stepping = jax.random.split(key, 3)

@@ -33,17 +33,17 @@ def draw_agent(
 
 
 def agent_mark(slot: int, label: str, arrived: bool) -> tuple[str, str]:
-    """An agent in two characters: @ the learner, b, c, ... teammates; newcomers stand out."""
+    """An agent in two characters: @ the learner, b, c, ... others; newcomers stand out."""
     mark = "@" if slot == 0 else chr(ord("a") + slot % 26)
     style = f"bold {colour_of(slot)}"
     return f"{mark}{label}", f"{style} on {NEW_GROUND}" if arrived else style
 
 
-def grid_text(size: int, cells: Cells) -> Text:
+def grid_text(rows: int, columns: int, cells: Cells) -> Text:
     """The grid in characters."""
     picture = Text()
-    for row in range(size):
-        for column in range(size):
+    for row in range(rows):
+        for column in range(columns):
             what, style = cells.get((row, column), ("·", "dim"))
             picture.append(f"{what:>3}", style)
         picture.append("\n")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dropin.adhoc import AdHoc, EnvState
+from dropin.adhoc import AdHoc, EnvState, TimeStep
 from dropin.errors import MissingExtraError
 from dropin.render.episode import Moment
 
@@ -33,12 +33,12 @@ def colour_of(slot: int) -> str:
 class Canvas:
     """A board with a line of text above it; all measures are in cells, (0, 0) is the first."""
 
-    def __init__(self, rows: int, columns: int):
+    def __init__(self, rows: float, columns: float):
         try:
             from PIL import Image, ImageDraw
         except ImportError:
             raise MissingExtraError("Drawing", "plot") from None
-        width, height = columns * CELL, rows * CELL + HEADER
+        width, height = round(columns * CELL), round(rows * CELL) + HEADER
         self.image = Image.new("RGB", (width * FINE, height * FINE), PAPER)
         self._draw = ImageDraw.Draw(self.image)
 
@@ -61,6 +61,11 @@ class Canvas:
         """An empty circle."""
         x, y = self._at(row, column)
         self._draw.circle((x, y), radius * CELL * FINE, outline=colour, width=3 * FINE)
+
+    def polygon(self, corners: Sequence[tuple[float, float]], colour: str, rim: str) -> None:
+        """A filled area with a thin rim; corners are (row, column)."""
+        points = [self._at(row, column) for row, column in corners]
+        self._draw.polygon(points, fill=colour, outline=rim, width=FINE)
 
     def stroke(self, row: float, column: float, to_row: float, to_column: float, ink: str) -> None:
         """A short thick line."""
@@ -103,11 +108,11 @@ def short_names(env: AdHoc, state: EnvState) -> list[str]:
     return ["learner", *types[1:]]
 
 
-def picture(env: AdHoc, state: EnvState, header: str = "") -> "Image":
-    """A state as a picture."""
+def picture(env: AdHoc, state: EnvState, header: str = "", step: TimeStep | None = None) -> "Image":
+    """A state as a picture, with what is about to happen in the step that follows, if given."""
     looks, names = looks_of(env), short_names(env, state)
     canvas = Canvas(*looks.board(env))
-    looks.draw(canvas, env, state.game, np.asarray(state.arrived), names)
+    looks.draw(canvas, env, state, names, step)
     canvas.header(header)
     return canvas.finish()
 
@@ -115,7 +120,9 @@ def picture(env: AdHoc, state: EnvState, header: str = "") -> "Image":
 def save_gif(env: AdHoc, moments: Iterable[Moment], path: Path, seconds: float = 0.35) -> None:
     """An episode as a GIF that repeats."""
     pictures = [
-        picture(env, moment.state, f"step {number}   return {round(moment.score, 2):g}")
+        picture(
+            env, moment.state, f"step {number}   return {round(moment.score, 2):g}", moment.step
+        )
         for number, moment in enumerate(moments)
     ]
     durations = [int(seconds * 1000)] * (len(pictures) - 1) + [2000]

@@ -12,8 +12,12 @@ from dropin.render.picture import looks_of
 def names_of(env: AdHoc, state: EnvState) -> list[str]:
     """What the story calls the agent in each slot."""
     types = [env.team.pool.names[number] for number in np.asarray(state.cast.type)]
-    mates = [f"mate {slot} ({name})" for slot, name in enumerate(types) if slot > 0]
-    return ["the learner", *mates]
+    members = [env.game.members[side] for side in env.sides]
+    others = [
+        f"{member} {slot} ({name})"
+        for slot, (member, name) in enumerate(zip(members, types, strict=True))
+    ]
+    return ["the learner", *others[1:]]
 
 
 def story(env: AdHoc, moments: Iterable[Moment]) -> list[str]:

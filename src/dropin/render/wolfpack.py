@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from rich.text import Text
 
-from dropin.adhoc import AdHoc, TimeStep
+from dropin.adhoc import AdHoc, EnvState, TimeStep
 from dropin.games.wolfpack.game import MOVES
 from dropin.render.grid import agent_mark, board, draw_agent, grid_text, together
 from dropin.render.picture import Canvas, Names
@@ -16,8 +16,12 @@ ARROWS = "^>v<"
 __all__ = ["board", "describe", "draw", "tell", "text"]
 
 
-def draw(canvas: Canvas, env: AdHoc, state: Any, arrived: np.ndarray, names: Names) -> None:
+def draw(
+    canvas: Canvas, env: AdHoc, now: EnvState, names: Names, step: TimeStep | None = None
+) -> None:
     """Hunters as discs; prey as smaller ones that look where they face, crossed out if captured."""
+    del step
+    state, arrived = now.game, np.asarray(now.arrived)
     canvas.grid(board(env)[0])
     captured = np.asarray(state.captured).tolist()
     facing = np.asarray(state.facing).tolist()
@@ -34,11 +38,12 @@ def draw(canvas: Canvas, env: AdHoc, state: Any, arrived: np.ndarray, names: Nam
             draw_agent(canvas, slot, row, column, names[slot], arrived=bool(arrived[slot]))
 
 
-def text(env: AdHoc, state: Any, arrived: np.ndarray) -> Text:
+def text(env: AdHoc, now: EnvState) -> Text:
     """The grid in characters: @ the learner, b, c, ... teammates, an arrow for each prey.
 
     Newcomers stand on a bright ground; a prey that was captured is an x.
     """
+    state, arrived = now.game, np.asarray(now.arrived)
     cells: dict[tuple[int, int], tuple[str, str]] = {}
     captured = np.asarray(state.captured).tolist()
     facing = np.asarray(state.facing).tolist()
@@ -47,7 +52,7 @@ def text(env: AdHoc, state: Any, arrived: np.ndarray) -> Text:
     for slot, (row, column) in enumerate(np.asarray(state.hunters).tolist()):
         if row >= 0:
             cells[row, column] = agent_mark(slot, "", bool(arrived[slot]))
-    return grid_text(board(env)[0], cells)
+    return grid_text(*board(env), cells)
 
 
 def tell(state: Any, step: TimeStep, names: Names) -> list[str]:

@@ -1,8 +1,8 @@
 """Openness: who leaves, who enters and when.
 
 An openness is asked once at the start of an episode who is there, and after every step who leaves
-and who enters. It never moves the learner (slot 0), keeps the team within the limit, and leaves
-the learner at least one teammate.
+and who enters. It never moves the learner (slot 0), keeps to the seats that the team limit
+allows, and leaves the learner at least one teammate.
 """
 
 from collections.abc import Sequence
@@ -24,25 +24,40 @@ LEAST = 2
 class Openness(Protocol):
     """The process that decides who is there."""
 
-    def check(self, slots: int, limit: int) -> None:
-        """Raise `InputError` when the process does not fit so many slots and this limit."""
+    def check(self, sides: tuple[int, ...], limit: int) -> None:
+        """Raise `InputError` when the process does not fit these slots and this limit."""
         ...
 
     def most_agents(self, slots: int, horizon: int) -> int:
         """How many agents can be present, one after another, in an episode of so many steps."""
         ...
 
-    def start(
-        self, dice: Dice, slots: int, limit: Int[Array, ""]
-    ) -> tuple[Any, Bool[Array, " slot"]]:
-        """The state of the process at the start of an episode, and who is present."""
+    def start(self, dice: Dice, seats: Bool[Array, " slot"]) -> tuple[Any, Bool[Array, " slot"]]:
+        """The state of the process at the start of an episode, and who is present.
+
+        Seats are the slots that can be taken; with one side the first ones, up to the team limit.
+        """
         ...
 
     def step(
-        self, dice: Dice, state: Any, present: Bool[Array, " slot"], limit: Int[Array, ""]
+        self,
+        dice: Dice,
+        state: Any,
+        present: Bool[Array, " slot"],
+        seats: Bool[Array, " slot"],
+        happened: Any,
     ) -> tuple[Any, Bool[Array, " slot"], Bool[Array, " slot"]]:
-        """The next state, and which slots are left and then entered at the end of a step."""
+        """The next state, and which slots are left and then entered at the end of a step.
+
+        `present` are those whom the game has left there, `happened` is its account of the step.
+        """
         ...
+
+
+def one_side(name: str, sides: tuple[int, ...]) -> None:
+    """Raise `InputError` if there are opponents."""
+    if any(sides):
+        raise InputError(f"{name} is for teams without opponents.")
 
 
 def _first(candidates: Bool[Array, " n"], number: Int[Array, ""]) -> Bool[Array, " n"]:
@@ -61,11 +76,14 @@ def _some(
 
 
 class Closed(eqx.Module):
-    """A fixed team: as many agents as the limit says, all of them always there."""
+    """A fixed team: as many agents as the limit says, all of them there from the start.
 
-    def check(self, slots: int, limit: int) -> None:
+    Whoever is taken out by the game does not return.
+    """
+
+    def check(self, sides: tuple[int, ...], limit: int) -> None:
         """Every team can be closed."""
-        del slots, limit
+        del sides, limit
 
     def most_agents(self, slots: int, horizon: int) -> int:
         """One agent a slot."""
@@ -73,21 +91,22 @@ class Closed(eqx.Module):
         return slots
 
     def start(
-        self, dice: Dice, slots: int, limit: Int[Array, ""]
+        self, dice: Dice, seats: Bool[Array, " slot"]
     ) -> tuple[tuple[()], Bool[Array, " slot"]]:
         """Everybody is there."""
         del dice
-        return (), jnp.arange(slots) < limit
+        return (), seats
 
     def step(
         self,
         dice: Dice,
         state: tuple[()],
         present: Bool[Array, " slot"],
-        limit: Int[Array, ""],
+        seats: Bool[Array, " slot"],
+        happened: Any,
     ) -> tuple[tuple[()], Bool[Array, " slot"], Bool[Array, " slot"]]:
         """Nobody moves."""
-        del dice, limit
+        del dice, seats, happened
         return state, jnp.zeros_like(present), jnp.zeros_like(present)
 
 
@@ -95,8 +114,8 @@ class Waiting(eqx.Module):
     """Those present have steps to stay; those who wait sit on a bench with steps to wait."""
 
     stay: Int[Array, " slot"]
-    wait: Int[Array, " seat"]
-    seated: Bool[Array, " seat"]
+    wait: Int[Array, " bench"]
+    seated: Bool[Array, " bench"]
 
 
 def _range(value: object) -> Int[Array, " 2"]:
@@ -109,7 +128,7 @@ class Durations(eqx.Module):
     An agent that is to stay d steps takes part in d steps and is due to leave at the end of the
     last; one that is to wait w steps misses w steps. If more are due to leave than may, or more
     to enter than the limit allows, the choice is uniform and the others stay due.
-    The bench has a seat for whoever exists but is not there; it costs a counter, not a slot.
+    The bench has room for whoever exists but is not there; it costs a counter, not a slot.
     """
 
     active: Int[Array, " 2"] = eqx.field(converter=_range)
@@ -132,9 +151,9 @@ class Durations(eqx.Module):
                     " at least 1 and the longest no shorter."
                 )
 
-    def check(self, slots: int, limit: int) -> None:
+    def check(self, sides: tuple[int, ...], limit: int) -> None:
         """A team cannot be larger than the number of agents that exist."""
-        del slots
+        one_side("Durations", sides)
         if self.population is not None and limit > self.population:
             raise InputError(
                 f"Team limit {limit} is above the {self.population} agents that exist."
@@ -147,27 +166,30 @@ class Durations(eqx.Module):
         return 1 + (exist - 1) * (1 + horizon // shortest)
 
     def start(
-        self, dice: Dice, slots: int, limit: Int[Array, ""]
+        self, dice: Dice, seats: Bool[Array, " slot"]
     ) -> tuple[Waiting, Bool[Array, " slot"]]:
         """The team is full; the rest of those who exist wait."""
-        seats = max((self.population or slots) - LEAST, 1)
+        slots, limit = len(seats), jnp.sum(seats)
+        bench = max((self.population or slots) - LEAST, 1)
         exist = limit if self.population is None else jnp.int32(self.population)
         state = Waiting(
             stay=dice.integers(self.active[0], self.active[1], slots) + self.head_start,
-            wait=dice.integers(self.waiting[0], self.waiting[1], seats) + self.head_start,
-            seated=jnp.arange(seats) < exist - limit,
+            wait=dice.integers(self.waiting[0], self.waiting[1], bench) + self.head_start,
+            seated=jnp.arange(bench) < exist - limit,
         )
-        return state, jnp.arange(slots) < limit
+        return state, seats
 
     def step(
         self,
         dice: Dice,
         state: Waiting,
         present: Bool[Array, " slot"],
-        limit: Int[Array, ""],
+        seats: Bool[Array, " slot"],
+        happened: Any,
     ) -> tuple[Waiting, Bool[Array, " slot"], Bool[Array, " slot"]]:
         """Those who are due leave, then those who are due enter."""
-        slots, seats = state.stay.shape[0], state.wait.shape[0]
+        del happened
+        slots, bench = state.stay.shape[0], state.wait.shape[0]
         stay, wait = state.stay - 1, state.wait - 1
 
         due = present & (stay <= 0) & (jnp.arange(slots) > 0)
@@ -175,15 +197,15 @@ class Durations(eqx.Module):
         remaining = present & ~leaving
 
         ready = state.seated & (wait <= 0)
-        called = _some(dice.uniform(seats), ready, limit - jnp.sum(remaining))
+        called = _some(dice.uniform(bench), ready, jnp.sum(seats) - jnp.sum(remaining))
         entering = _first(~remaining, jnp.sum(called))
         visit = dice.integers(self.active[0], self.active[1], slots)
         stay = jnp.where(entering, visit, stay)
 
-        # Nobody on the bench has a name, so the leavers take any seats that are free.
+        # Nobody on the bench has a name, so the leavers sit down anywhere.
         kept = state.seated & ~called
         sitting_down = _first(~kept, jnp.sum(leaving))
-        pause = dice.integers(self.waiting[0], self.waiting[1], seats)
+        pause = dice.integers(self.waiting[0], self.waiting[1], bench)
         wait = jnp.where(sitting_down, pause, wait)
         return Waiting(stay, wait, kept | sitting_down), leaving, entering
 
@@ -214,30 +236,34 @@ class Events(eqx.Module):
         if self.first < LEAST:
             raise InputError(f"A team starts with at least {LEAST} agents, not {self.first}.")
 
-    def check(self, slots: int, limit: int) -> None:
-        """Any team can be open in this way."""
-        del slots, limit
+    def check(self, sides: tuple[int, ...], limit: int) -> None:
+        """Any team without opponents can be open in this way."""
+        del limit
+        one_side("Events", sides)
 
     def most_agents(self, slots: int, horizon: int) -> int:
         """Everybody leaves as soon as possible and is followed by another at once."""
         return 1 + (slots - 1) * (1 + horizon // max(int(self.stay), 1))
 
     def start(
-        self, dice: Dice, slots: int, limit: Int[Array, ""]
+        self, dice: Dice, seats: Bool[Array, " slot"]
     ) -> tuple[Int[Array, " slot"], Bool[Array, " slot"]]:
         """The first few; the state is how long each has been there."""
         del dice
-        return jnp.zeros(slots, jnp.int32), jnp.arange(slots) < jnp.minimum(limit, self.first)
+        slots = len(seats)
+        return jnp.zeros(slots, jnp.int32), seats & (jnp.arange(slots) < self.first)
 
     def step(
         self,
         dice: Dice,
         state: Int[Array, " slot"],
         present: Bool[Array, " slot"],
-        limit: Int[Array, ""],
+        seats: Bool[Array, " slot"],
+        happened: Any,
     ) -> tuple[Int[Array, " slot"], Bool[Array, " slot"], Bool[Array, " slot"]]:
         """Some who have been there long enough leave, then others enter."""
-        slots = len(present)
+        del happened
+        slots, limit = len(present), jnp.sum(seats)
         happens, pair = dice.uniform(2) < self.chance, dice.uniform(2) < self.two
         number = jnp.where(happens, jnp.where(pair, 2, 1), 0)
         age = state + 1
@@ -274,8 +300,10 @@ class Scripted(eqx.Module):
             if step < 1:
                 raise InputError(f"The schedule names step {step}, but steps count from 1.")
 
-    def check(self, slots: int, limit: int) -> None:
+    def check(self, sides: tuple[int, ...], limit: int) -> None:
         """Follow the schedule once: every slot exists, every event is possible."""
+        one_side("A schedule", sides)
+        slots = len(sides)
         present = set(self.first)
         for slot in [*self.first, *(slot for _, _, slot in self.events)]:
             if not 1 <= slot < slots:
@@ -310,26 +338,28 @@ class Scripted(eqx.Module):
         return 1 + len(self.first) + sum(what == "enters" for _, what, _ in self.events)
 
     def start(
-        self, dice: Dice, slots: int, limit: Int[Array, ""]
+        self, dice: Dice, seats: Bool[Array, " slot"]
     ) -> tuple[Int[Array, ""], Bool[Array, " slot"]]:
         """The teammates named first; the state is the number of steps taken."""
-        del dice, limit
-        return jnp.int32(0), jnp.asarray(np.isin(np.arange(slots), [0, *self.first]))
+        del dice
+        return jnp.int32(0), jnp.asarray(np.isin(np.arange(len(seats)), [0, *self.first]))
 
     def step(
         self,
         dice: Dice,
         state: Int[Array, ""],
         present: Bool[Array, " slot"],
-        limit: Int[Array, ""],
+        seats: Bool[Array, " slot"],
+        happened: Any,
     ) -> tuple[Int[Array, ""], Bool[Array, " slot"], Bool[Array, " slot"]]:
         """What the schedule says for this step, as far as the limit allows."""
-        del dice
+        del dice, happened
         leaving = self._named("leaves", state + 1, present) & present
         entering = self._named("enters", state + 1, present) & (leaving | ~present)
         leaving = _first(leaving, jnp.sum(present) + jnp.sum(entering) - LEAST)
         remaining = present & ~leaving
-        return state + 1, leaving, _first(entering & ~remaining, limit - jnp.sum(remaining))
+        room = jnp.sum(seats) - jnp.sum(remaining)
+        return state + 1, leaving, _first(entering & ~remaining, room)
 
     def _named(
         self, what: str, step: Int[Array, ""], present: Bool[Array, " slot"]

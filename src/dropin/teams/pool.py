@@ -1,11 +1,13 @@
 """A pool: the types that newcomers are drawn from, and how the mixed team acts."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Int, UInt32
 
 from dropin.dice import Dice
@@ -30,14 +32,23 @@ class Cast(eqx.Module):
 
 
 class Pool(eqx.Module):
-    """Types with equal chances."""
+    """Types with equal chances; each side of a game has its own."""
 
     types: tuple[Type, ...]
     look: Look
+    alike: bool = eqx.field(static=True)
+    """Whether all who are on one side are of one type, drawn at the start of an episode; otherwise
+    everybody's is drawn, at each entry."""
 
-    def __init__(self, types: Sequence[Type | Callable[[Any], Int[Array, ""]]], look: Look) -> None:
-        self.types = tuple(as_type(each) for each in types)
-        self.look = look
+    def __init__(
+        self,
+        types: Sequence[Type | Callable[[Any], Int[Array, ""]]],
+        look: Look,
+        *,
+        alike: bool = False,
+    ) -> None:
+        self.types = tuple(sorted((as_type(each) for each in types), key=lambda each: each.side))
+        self.look, self.alike = look, alike
         if not self.types:
             raise InputError("The pool is empty, but newcomers need at least one type.")
         names = [each.name for each in self.types]
@@ -50,18 +61,38 @@ class Pool(eqx.Module):
         """The names of the types, in the order of their numbers."""
         return tuple(each.name for each in self.types)
 
-    def start(self, dice: Dice, slots: int) -> Cast:
+    def check(self, sides: tuple[int, ...]) -> None:
+        """Raise `InputError` if there is a side that has no types."""
+        theirs = [each.side for each in self.types]
+        for side in sides:
+            if side not in theirs:
+                raise InputError(f"The pool has no type for side {side} of the game.")
+
+    def start(self, dice: Dice, sides: tuple[int, ...]) -> Cast:
         """A type, a character and an empty memory for every slot."""
-        bits = dice.bits(2, slots)
+        bits = dice.bits(2, len(sides))
         return Cast(
-            type=(bits[0] % jnp.uint32(len(self.types))).astype(jnp.int32),
+            type=self._drawn(bits[0], sides),
             character=bits[1],
-            memory=tuple(each.start(slots) for each in self.types),
+            memory=tuple(each.start(len(sides)) for each in self.types),
         )
 
-    def enter(self, dice: Dice, cast: Cast, entering: Bool[Array, " slot"]) -> Cast:
+    def _drawn(self, bits: UInt32[Array, " slot"], sides: tuple[int, ...]) -> Int[Array, " slot"]:
+        if self.alike:
+            bits = jnp.concatenate([bits[sides.index(side)][None] for side in sides])
+        theirs = [each.side for each in self.types]
+        first = np.array([theirs.index(side) for side in sides], np.int32)
+        count = np.array([theirs.count(side) for side in sides], np.uint32)
+        return first + (bits % count).astype(jnp.int32)
+
+    def enter(
+        self, dice: Dice, cast: Cast, entering: Bool[Array, " slot"], sides: tuple[int, ...]
+    ) -> Cast:
         """Newcomers get a type, a character and an empty memory."""
-        return select(entering, self.start(dice, entering.shape[0]), cast)
+        new = self.start(dice, sides)
+        if self.alike:
+            new = replace(new, type=cast.type)
+        return select(entering, new, cast)
 
     def act(
         self,

@@ -37,6 +37,8 @@ class Type(eqx.Module):
     name: str = eqx.field(static=True)
     about: str = eqx.field(static=True)
     """One line that says what the type does."""
+    side: int = eqx.field(static=True, default=0, kw_only=True)
+    """The side that it plays for: 0 is the learner's, 1 is against it."""
 
     def start(self, slots: int) -> Any:
         """The memory of somebody who has just arrived, for every slot; none by default."""

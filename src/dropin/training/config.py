@@ -9,9 +9,10 @@ from typing import Any
 from dropin.adhoc import AdHoc, make
 from dropin.config import Checked, as_dict, from_dict
 from dropin.errors import InputError, unknown
-from dropin.games import CATALOGUE, check_rules
+from dropin.games import check_rules
 from dropin.games import find as find_game
 from dropin.learners import find as find_learner
+from dropin.training.schedule import Linear
 from dropin.training.update import TrainConfig
 
 
@@ -41,6 +42,8 @@ class RunConfig(Checked):
     team_limit: int = 3
     types: tuple[str, ...] | None = None
     """Names of the types that teammates are drawn from; all of the game's if not given."""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the game that differ from its rules, by name."""
     own_environment: bool = False
     """Whether the environment was given as an object and has to be given again to resume."""
     steps: int = 6_400_000
@@ -84,6 +87,7 @@ class RunConfig(Checked):
             team_limit=self.team_limit,
             slots=slots,
             types=self.types,
+            **self.changes,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -97,15 +101,32 @@ class RunConfig(Checked):
         return from_dict(cls, {**values, "settings": settings})
 
 
-def default_values(learner: str) -> dict[str, Any]:
-    """The settings of a run of this learner as plain values, but for the game."""
-    config = RunConfig(game=next(iter(CATALOGUE)), learner=learner, settings=_settings(learner, {}))
-    return config.as_dict()
+PRESETS: dict[str, dict[str, Any]] = {
+    "fortattack": {
+        "steps": 16_000_000,
+        "training": TrainConfig(
+            learning_rate=1e-4,
+            epsilon=Linear(1.0, 0.05, 8_000_000),
+            temperature=Linear(1.0, 0.01, 8_000_000),
+        ),
+    }
+}
+"""The settings of a run in which the paper differs for a game."""
+
+
+def default_values(game: str, learner: str) -> dict[str, Any]:
+    """The settings of a run of this learner in this game as plain values."""
+    find_game(game)
+    return run_config(game, learner).as_dict()
 
 
 def run_config(game: str | AdHoc, learner: str, **given: Any) -> RunConfig:
-    """The settings of a run; those that are not the run's own are the learner's."""
+    """The settings of a run; those that are not the run's own are the learner's.
+
+    What is not given, or None, is as in the paper for this game.
+    """
     names = {each.name for each in dataclasses.fields(RunConfig)}
+    given = {name: value for name, value in given.items() if value is not None}
     own = {name: value for name, value in given.items() if name in names}
     rest = {name: value for name, value in given.items() if name not in names}
     if not isinstance(game, str):
@@ -116,16 +137,17 @@ def run_config(game: str | AdHoc, learner: str, **given: Any) -> RunConfig:
             "own_environment": True,
         }
         game = game.game.name
-    return RunConfig(game=game, learner=learner, settings=_settings(learner, rest), **own)
+    own = PRESETS.get(game, {}) | own
+    return RunConfig(game=game, learner=learner, settings=_settings(game, learner, rest), **own)
 
 
-def _settings(learner: str, changes: Mapping[str, Any]) -> Any:
+def _settings(game: str, learner: str, changes: Mapping[str, Any]) -> Any:
     entry = find_learner(learner)
     names = [each.name for each in dataclasses.fields(entry.kind)]
     for name in changes:
         if name not in names:
             raise unknown(f"setting of {learner}", name, names)
-    return entry.config(**changes)
+    return entry.config(game, **changes)
 
 
 def default_directory(config: RunConfig) -> Path:

@@ -18,40 +18,20 @@ from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from dropin import __version__
 from dropin.agents import AGENT_FILE, Agent, describe, save_agent
 from dropin.config import differences
 from dropin.errors import InputError
+from dropin.evaluation.evaluate import ratios
 from dropin.files import read_arrays, read_json, write_arrays, write_json
+from dropin.games.base import Game
 from dropin.training.config import RunConfig
-from dropin.training.table import Table
+from dropin.training.table import EVALUATION, METRICS, Table
 from dropin.training.update import Metrics, TrainState
 from dropin.weights import from_arrays, to_arrays
 
-METRICS = (
-    "step",
-    "episodes",
-    "return",
-    "unshaped",
-    "value_loss",
-    "prediction_loss",
-    "accuracy",
-    "team_size",
-    "epsilon",
-    "temperature",
-)
-EVALUATION = (
-    "step",
-    "team_limit",
-    "policy",
-    "episodes",
-    "mean",
-    "low",
-    "high",
-    "legacy",
-    "unshaped",
-)
 _PACKAGES = ("jax", "jaxlib", "equinox", "optax", "numpy", "safetensors")
 
 
@@ -171,7 +151,12 @@ class RunDirectory:
 
 
 def metrics_row(
-    step: int, updates: int, totals: Metrics, shaped: bool, epsilon: float, temperature: float
+    step: int,
+    updates: int,
+    totals: Metrics,
+    game: Game[Any],
+    epsilon: float,
+    temperature: float,
 ) -> dict[str, Any]:
     """A row of metrics from sums over so many updates."""
     episodes = int(totals.episodes)
@@ -180,13 +165,14 @@ def metrics_row(
         "step": step,
         "episodes": episodes,
         "return": float(totals.returns) / episodes if episodes else "",
-        "unshaped": unshaped / episodes if episodes and shaped else "",
+        "unshaped": unshaped / episodes if episodes and game.shaped else "",
         "value_loss": float(totals.value_loss) / updates,
         "prediction_loss": float(totals.prediction_loss) / updates,
         "accuracy": float(totals.accuracy) / updates,
         "team_size": float(totals.team_size) / updates,
         "epsilon": epsilon,
         "temperature": temperature,
+        **ratios(game, np.asarray(totals.counts)),
     }
 
 

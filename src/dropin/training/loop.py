@@ -29,7 +29,7 @@ from dropin.training.config import (
 )
 from dropin.training.directory import RunDirectory, agent_of, metrics_row
 from dropin.training.reporters import Reporter, on_screen
-from dropin.training.update import TrainConfig, TrainState, advance, start
+from dropin.training.update import Alarm, TrainConfig, TrainState, advance, start
 
 
 def train(
@@ -37,7 +37,7 @@ def train(
     learner: str,
     *,
     directory: str | Path | None = None,
-    steps: int = 6_400_000,
+    steps: int | None = None,
     seed: int = 0,
     rules: str = "paper",
     team_limit: int = 3,
@@ -55,6 +55,7 @@ def train(
 
     The game is a name, made with `rules`, `team_limit` and `types` as by `dropin.make`, or an
     environment. `settings` are fields of the learner's settings, `training` those of the loop.
+    Those that are not given, the number of steps among them, are the paper's for the game.
     `keep` is the number of checkpoints that are kept (None: all). With `resume` a run of the same
     settings goes on from its latest checkpoint. Without a directory it is named after the run,
     in `runs`.
@@ -70,7 +71,7 @@ def train(
         log_every=log_every,
         checkpoint_every=checkpoint_every,
         evaluation=evaluation or EvaluationConfig(),
-        training=training or TrainConfig(),
+        training=training,
         **settings,
     )
     files = RunDirectory(directory or default_directory(config))
@@ -189,8 +190,8 @@ class Run:
         """The first state, evaluated and saved."""
         self.state = self._start()
         # A run that was killed before its first checkpoint starts anew.
-        self.files.metrics.create()
-        self.files.evaluation.create()
+        for table in (self.files.metrics, self.files.evaluation):
+            table.create(self.env.game.ratios)
         self.evaluate(reporter)
         self.save()
 
@@ -235,9 +236,24 @@ class Run:
                     "high": mean.high,
                     "legacy": legacy,
                     "unshaped": "" if plain is None else float(np.mean(plain)),
+                    **played.ratios,
                 }
                 self.files.evaluation.append(row)
                 reporter.evaluation(row)
+
+    def _check(self, alarm: Alarm, updates: int) -> None:
+        """Raise `StoppedError` if something was not finite."""
+        for what, number in (
+            (f"The place of the agent in slot {int(alarm.slot)}", int(alarm.game)),
+            ("The loss", int(alarm.loss)),
+        ):
+            if number < updates:
+                last = self.files.steps()[-1]
+                raise StoppedError(
+                    f"{what} was not a number at step {number * self.config.steps_per_update:,};"
+                    f" the run stopped there. The checkpoint of step {last:,} is the last good one:"
+                    f" {self.files.checkpoint(last)}."
+                )
 
     def go(self, reporter: Reporter, interrupted: Callable[[], bool]) -> bool:
         """Train to the end, or until interrupted; then the state is saved. Whether it is done."""
@@ -252,16 +268,11 @@ class Run:
             ends = [(before // each + 1) * each for each in (self.log_every, self.checkpoint_every)]
             number = min(*ends, self.total) - before
             epsilon, temperature = self._exploration()
-            self.state, totals, bad = advance(
+            self.state, totals, alarm = advance(
                 (self.env, config.training, jnp.int32(number)), self.state
             )
-            if int(bad) < before + number:
-                raise StoppedError(
-                    f"The loss was not a number at step {int(bad) * config.steps_per_update:,}; the"
-                    f" run stopped there. The checkpoint of step {self.files.steps()[-1]:,} is the"
-                    f" last good one: {self.files.checkpoint(self.files.steps()[-1])}."
-                )
-            row = metrics_row(self.step, number, totals, self.env.game.shaped, epsilon, temperature)
+            self._check(alarm, before + number)
+            row = metrics_row(self.step, number, totals, self.env.game, epsilon, temperature)
             self.files.metrics.append(row)
             reporter.metrics(row)
             if self.updates % self.checkpoint_every == 0 or self.updates == self.total:

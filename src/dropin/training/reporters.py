@@ -17,6 +17,7 @@ from rich.text import Text
 
 from dropin.errors import MissingExtraError, unknown
 from dropin.files import read_json
+from dropin.training.table import EVALUATION, METRICS
 
 Row = Mapping[str, Any]
 
@@ -67,12 +68,26 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+def extras(row: Row, known: Sequence[str]) -> dict[str, str]:
+    """What the game adds to a row, by name."""
+    return {
+        name.replace("_", " "): "-" if row[name] == "" else f"{row[name]:.2f}"
+        for name in row
+        if name not in known
+    }
+
+
+def _listed(more: Mapping[str, str]) -> str:
+    return "".join(f", {name} {value}" for name, value in more.items())
+
+
 def evaluation_text(row: Row) -> str:
     """An evaluation in a line."""
     unshaped = f", unshaped {row['unshaped']:.2f}" if row["unshaped"] != "" else ""
     return (
         f"step {row['step']:,}, {row['policy']}, team limit {row['team_limit']}: return"
         f" {row['mean']:.2f} ({row['low']:.2f} to {row['high']:.2f}){unshaped}"
+        f"{_listed(extras(row, EVALUATION))}"
     )
 
 
@@ -99,6 +114,7 @@ class Lines(Reporter):
             f"step {row['step']:,}: {rate:,.0f} a second, {left} left, return {score}, value loss"
             f" {row['value_loss']:.4f}, prediction loss {row['prediction_loss']:.3f}, accuracy"
             f" {row['accuracy']:.2f}, epsilon {row['epsilon']:.2f}, team {row['team_size']:.2f}"
+            f"{_listed(extras(row, METRICS))}"
         )
 
     def evaluation(self, row: Row) -> None:
@@ -137,6 +153,10 @@ class Json(Reporter):
     def pass_on(self, run: str, message: Mapping[str, Any]) -> None:
         """What the process of a run has said."""
         self._print(run=run, **message)
+
+
+KEPT = ("steps", "state", "rate", "left")
+"""What a board knows of a run besides its metrics."""
 
 
 class Board(Reporter):
@@ -183,8 +203,10 @@ class Board(Reporter):
 
     def _draw(self) -> Group:
         grid = Grid(box=None, pad_edge=False)
+        more = {name: extras(row, (*METRICS, *KEPT)) for name, row in self.rows.items()}
+        besides = list(dict.fromkeys(column for each in more.values() for column in each))
         columns = ("run", "", "step", "steps/s", "left", "return", "value loss", "prediction",
-                   "accuracy", "epsilon", "team")  # fmt: skip
+                   "accuracy", "epsilon", "team", *besides)  # fmt: skip
         for column in columns:
             grid.add_column(column, justify="left" if column in ("run", "") else "right")
         for name, row in self.rows.items():
@@ -192,7 +214,7 @@ class Board(Reporter):
             cells: list[Any] = [name, ProgressBar(total=steps, completed=step, width=16)]
             cells.append(f"{step:,}")
             if row.get("state"):
-                cells += [Text(row["state"], style="dim"), *[""] * 7]
+                cells += [Text(row["state"], style="dim")]
             elif "rate" in row:
                 score = f"{row['return']:.2f}" if row["episodes"] else "-"
                 cells += [
@@ -204,6 +226,7 @@ class Board(Reporter):
                     f"{row['accuracy']:.2f}",
                     f"{row['epsilon']:.2f}",
                     f"{row['team_size']:.2f}",
+                    *(more[name].get(column, "") for column in besides),
                 ]
             grid.add_row(*cells)
         return Group(grid)

@@ -11,20 +11,48 @@ from dropin.errors import InputError
 from dropin.files import write
 
 
+METRICS = (
+    "step",
+    "episodes",
+    "return",
+    "unshaped",
+    "value_loss",
+    "prediction_loss",
+    "accuracy",
+    "team_size",
+    "epsilon",
+    "temperature",
+)
+EVALUATION = (
+    "step",
+    "team_limit",
+    "policy",
+    "episodes",
+    "mean",
+    "low",
+    "high",
+    "legacy",
+    "unshaped",
+)
+"""The columns that the tables of all runs have; a game may add some."""
+
+
 class Table:
     """A CSV file. The first column is `step`; numbers are written so that they read back equal."""
 
     def __init__(self, path: Path, columns: Sequence[str]):
         self.path, self.columns = path, list(columns)
+        self._all = self.columns
 
-    def create(self) -> None:
-        """The header alone."""
-        write(self.path, _lines([self.columns]))
+    def create(self, more: Sequence[str] = ()) -> None:
+        """The header alone, with these columns besides."""
+        self._all = [*self.columns, *more]
+        write(self.path, _lines([self._all]))
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Add a row at the end."""
         with self.path.open("ab") as file:
-            file.write(_lines([[row[name] for name in self.columns]]))
+            file.write(_lines([[row[name] for name in self._all]]))
 
     def sync(self) -> None:
         """Make sure that all rows last."""
@@ -37,11 +65,12 @@ class Table:
             self.create()
             return
         header, *whole = self.path.read_bytes().decode(errors="replace").split("\n")[:-1] or [""]
-        if header.split(",") != self.columns:
+        self._all = header.split(",")
+        if self._all[: len(self.columns)] != self.columns:
             raise InputError(f"{self.path} has other columns: another version of Dropin wrote it.")
-        rows = [row for row in csv.reader(whole) if len(row) == len(self.columns)]
+        rows = [row for row in csv.reader(whole) if len(row) == len(self._all)]
         kept = [row for row in rows if row[0].isdigit() and int(row[0]) <= step]
-        write(self.path, _lines([self.columns, *kept]))
+        write(self.path, _lines([self._all, *kept]))
 
 
 def read_table(path: Path) -> list[dict[str, str]]:

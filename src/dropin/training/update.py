@@ -95,6 +95,8 @@ class Metrics(eqx.Module):
     """The part of it that only guides learning."""
     episodes: Float[Array, ""]
     """How many ended."""
+    counts: Float[Array, "ratio 2"]
+    """The parts and wholes of the game's ratios."""
 
 
 class Collected(eqx.Module):
@@ -114,7 +116,7 @@ def start(env: AdHoc, learner: GPL, config: TrainConfig, key: PRNGKeyArray) -> T
     """A run before its first update."""
     key, placing = jax.random.split(key)
     states, seen = jax.vmap(env.reset)(jax.random.split(placing, config.envs))
-    slots = env.team.slots
+    slots = env.slots
     memory = jax.vmap(lambda _: learner.start(slots))(jnp.arange(config.envs))
     _, target_memory = jax.vmap(learner.value)(memory.value, seen)
     return TrainState(
@@ -240,11 +242,16 @@ def update(env: AdHoc, config: TrainConfig, state: TrainState) -> tuple[TrainSta
     gradient, judged = eqx.filter_grad(collect_and_judge, has_aux=True)(
         state.learner, env, config, state
     )
-    return follow(config, state, gradient, judged)
+    counts = jax.vmap(jax.vmap(env.game.counts))(judged.collected.steps.happened)
+    return follow(config, state, gradient, judged, jnp.sum(counts, axis=(0, 1)))
 
 
 def follow(
-    config: TrainConfig, state: TrainState, gradient: Any, judged: Judged
+    config: TrainConfig,
+    state: TrainState,
+    gradient: Any,
+    judged: Judged,
+    counts: Float[Array, "ratio 2"],
 ) -> tuple[TrainState, Metrics]:
     """One step of the weights along the gradient; the target follows slowly."""
     steps = judged.collected.steps
@@ -281,6 +288,7 @@ def follow(
         returns=returns,
         shaping=shaped,
         episodes=jnp.sum(steps.done, dtype=jnp.float32),
+        counts=counts,
     )
     return following, metrics
 
@@ -299,11 +307,34 @@ def _ended(
     return score, total
 
 
+class Alarm(eqx.Module):
+    """The first update in which something was not finite, or the last one if all is well."""
+
+    loss: Int[Array, ""]
+    """A loss."""
+    game: Int[Array, ""]
+    """The state of an agent in one of the environments."""
+    slot: Int[Array, ""]
+    """The slot of that agent."""
+
+
+def _watch(env: AdHoc, alarm: Alarm, after: TrainState, metrics: Metrics) -> Alarm:
+    """Raise the alarm if it is the first time."""
+    number = after.updates - 1
+    fine = jnp.isfinite(metrics.value_loss + metrics.prediction_loss)
+    flaws = jnp.any(jax.vmap(env.game.flaws)(after.env.game), axis=0)
+    new = jnp.any(flaws) & (number < alarm.game)
+    return Alarm(
+        loss=jnp.where(fine, alarm.loss, jnp.minimum(alarm.loss, number)),
+        game=jnp.where(new, number, alarm.game),
+        slot=jnp.where(new, jnp.argmax(flaws), alarm.slot),
+    )
+
+
 def _advance(
     fixed: tuple[AdHoc, TrainConfig, Int[Array, ""]], state: TrainState
-) -> tuple[TrainState, Metrics, Int[Array, ""]]:
-    """Many updates in one compiled call: the state, sums of the metrics, and the first update
-    whose losses were not finite (or the number of updates so far, if there was none).
+) -> tuple[TrainState, Metrics, Alarm]:
+    """Many updates in one compiled call: the state, sums of the metrics, and what went wrong.
 
     The number of updates is a runtime value, so chunks of all lengths are compiled once.
     """
@@ -312,16 +343,16 @@ def _advance(
     last = state.updates + updates
 
     def body(_: Int[Array, ""], carry: Any) -> Any:
-        arrays, totals, bad = carry
-        before = eqx.combine(arrays, static)
-        following, metrics = update(env, config, before)
-        fine = jnp.isfinite(metrics.value_loss + metrics.prediction_loss)
-        bad = jnp.where(fine, bad, jnp.minimum(bad, before.updates))
-        return eqx.filter(following, eqx.is_array), jax.tree.map(jnp.add, totals, metrics), bad
+        arrays, totals, alarm = carry
+        following, metrics = update(env, config, eqx.combine(arrays, static))
+        alarm = _watch(env, alarm, following, metrics)
+        return eqx.filter(following, eqx.is_array), jax.tree.map(jnp.add, totals, metrics), alarm
 
-    totals = Metrics(*[jnp.float32(0)] * len(dataclasses.fields(Metrics)))
-    arrays, totals, bad = jax.lax.fori_loop(0, updates, body, (arrays, totals, last))
-    return eqx.combine(arrays, static), totals, bad
+    nothing = dict.fromkeys((each.name for each in dataclasses.fields(Metrics)), jnp.float32(0))
+    totals = Metrics(**{**nothing, "counts": jnp.zeros((len(env.game.ratios), 2))})
+    alarm = Alarm(last, last, jnp.int32(0))
+    arrays, totals, alarm = jax.lax.fori_loop(0, updates, body, (arrays, totals, alarm))
+    return eqx.combine(arrays, static), totals, alarm
 
 
 advance = compiled(_advance, donate="all-except-first")

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dropin.dice import Dice
 from dropin.errors import InputError
-from dropin.games.base import Feature, Outcome, with_changes
+from dropin.games.base import Feature, OneTeam, Outcome, with_changes
 from dropin.games.grid import NOWHERE, draw_cells, draw_free, position_of
 
 NONE, NORTH, SOUTH, WEST, EAST, LOAD = range(6)
@@ -56,7 +56,7 @@ def _int(value: object) -> Int[Array, "..."]:
     return jnp.asarray(value, jnp.int32)
 
 
-class LBF(eqx.Module):
+class LBF(OneTeam):
     """Level-based foraging (paper: section 5.1, appendix B.2).
 
     Actions: 0 none, 1 north, 2 south, 3 west, 4 east, 5 load. A move is possible towards a cell
@@ -105,11 +105,6 @@ class LBF(eqx.Module):
     def actions(self) -> Sequence[str]:
         """The names of the actions, in the order of their numbers."""
         return ("none", "north", "south", "west", "east", "load")
-
-    @property
-    def shaped(self) -> bool:
-        """No part of the rewards is shaping."""
-        return False
 
     def features(self, slots: int) -> tuple[Sequence[Feature], Sequence[Feature]]:
         """The columns of x, and the entries of u: the objects that are left, row by row."""

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dropin.dice import Dice, scale
 from dropin.errors import InputError
-from dropin.games.base import Feature, Outcome, with_changes
+from dropin.games.base import Feature, OneTeam, Outcome, with_changes
 from dropin.games.grid import draw_cells, position_of
 
 UP, RIGHT, DOWN, LEFT, STAY = range(5)
@@ -89,7 +89,7 @@ def _float(value: object) -> Float[Array, "..."]:
     return jnp.asarray(value, jnp.float32)
 
 
-class Wolfpack(eqx.Module):
+class Wolfpack(OneTeam):
     """Wolfpack (paper: section 5.1, appendix B.1).
 
     Actions of hunters: 0 up, 1 right, 2 down, 3 left, 4 stay. Prey move relative to where they

@@ -11,7 +11,10 @@ from dropin.teams.lbf.view import Look
 from dropin.teams.openness import Durations
 from dropin.teams.types import Type
 
-__all__ = ["game", "look", "openness", "types"]
+__all__ = ["ALIKE", "game", "look", "openness", "types"]
+
+ALIKE = ()
+"""The rules under which a side has one type for a whole episode."""
 
 PAPER_SIGHTS = (1, 2, 3)
 """Squares of 3x3, 5x5 and 7x7 cells."""
@@ -39,8 +42,9 @@ def look(rulebook: LBF, rules: str) -> Look:
     return Look(rulebook, (rulebook.size,) if rules == "reference" else PAPER_SIGHTS)
 
 
-def openness(rules: str, slots: int) -> Durations:
+def openness(rules: str, rulebook: LBF, slots: int) -> Durations:
     """Sampled durations; the counters of the reference, restated as steps present and absent."""
+    del rulebook
     if rules == "reference":
         return Durations((11, 20), (16, 25), population=max(5, slots), head_start=1)
     return Durations((15, 25), (10, 20))

@@ -12,6 +12,8 @@ from dropin.teams.wolfpack.prey import fleeing
 from dropin.teams.wolfpack.search import in_reading_order, shortest
 from dropin.teams.wolfpack.view import Look, Patience
 
+ALIKE = ()
+"""The rules under which a side has one type for a whole episode."""
 PATIENCE = {
     "paper": Patience(radius=(3, 4, 5), company=(1,)),
     # Radius 2, 3 and 4 with chances 0.4, 0.4 and 0.2; company 1 with chance 0.7, else 2.
@@ -51,7 +53,7 @@ def look(rulebook: Wolfpack, rules: str) -> Look:
     return Look(rulebook, PATIENCE[rules])
 
 
-def openness(rules: str, slots: int) -> Durations | Events:
+def openness(rules: str, rulebook: Wolfpack, slots: int) -> Durations | Events:
     """Sampled durations, or the reference's events."""
-    del slots
+    del rulebook, slots
     return Events() if rules == "reference" else Durations((25, 35), (15, 25))

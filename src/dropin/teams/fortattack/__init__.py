@@ -1,0 +1,1 @@
+"""Both sides of FortAttack: their types, and openness by shooting."""

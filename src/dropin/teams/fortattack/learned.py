@@ -1,0 +1,95 @@
+"""Guards and attackers that learned."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from dropin.dice import pick
+from dropin.games.fortattack.game import SHOOT
+from dropin.models.layers import MLP, Linear
+from dropin.teams.fortattack.view import View
+from dropin.teams.types import Scene, Type
+
+OWN, OTHER, MESSAGE, UNITS = 10, 10, 32, 64
+
+
+class Seen(eqx.Module):
+    """What a network gets of the plane: all from one agent's own place and heading."""
+
+    own: Float[Array, "*n own"]
+    others: Float[Array, "*n slot other"]
+    mates: Bool[Array, "*n slot"]
+    opponents: Bool[Array, "*n slot"]
+
+
+def perceive(view: View) -> Seen:
+    """What a network gets of one agent's view."""
+    cosine, sine = jnp.cos(view.heading), jnp.sin(view.heading)
+    below = view.half_height - view.y
+    own = [
+        view.x / view.half_width,
+        view.y / view.half_height,
+        cosine,
+        sine,
+        view.vx,
+        view.vy,
+        below * sine - view.x * cosine,
+        below * cosine + view.x * sine,
+        jnp.sqrt(view.x * view.x + below * below),
+        view.fort,
+    ]
+    turned = view.headings - view.heading
+    speed_x, speed_y = view.vxs - view.vx, view.vys - view.vy
+    others = [
+        view.ahead,
+        view.left,
+        view.apart,
+        jnp.cos(turned),
+        jnp.sin(turned),
+        speed_x * cosine + speed_y * sine,
+        speed_y * cosine - speed_x * sine,
+        view.in_laser.astype(jnp.float32),
+        view.aimed.astype(jnp.float32),
+        view.half_height - view.ys,
+    ]
+    return Seen(jnp.stack(own), jnp.stack(others, axis=1), view.mates, view.opponents)
+
+
+class FighterNet(eqx.Module):
+    """Encodes each other agent alone, takes the largest of mates and of opponents, and decides."""
+
+    mate: Linear
+    opponent: Linear
+    decide: MLP
+
+    def __init__(self, outputs: int = SHOOT + 1, *, key: PRNGKeyArray):
+        one, two, three = jax.random.split(key, 3)
+        self.mate = Linear(OTHER, MESSAGE, key=one)
+        self.opponent = Linear(OTHER, MESSAGE, key=two)
+        self.decide = MLP([OWN + 2 * MESSAGE, UNITS, UNITS, outputs], key=three)
+
+    def __call__(self, seen: Seen) -> Float[Array, "*n output"]:
+        """The numbers for the actions of each agent."""
+        both = [
+            jnp.max(jnp.where(who[..., None], jax.nn.relu(layer(seen.others)), 0.0), axis=-2)
+            for layer, who in ((self.mate, seen.mates), (self.opponent, seen.opponents))
+        ]
+        return self.decide(jnp.concatenate([seen.own, *both], axis=-1))
+
+
+class LearnedFighter(Type):
+    """A type that a network plays for: actions are drawn by its softmax."""
+
+    net: FighterNet
+
+    def plan(self, scene: Scene, memory: Any) -> tuple[Int[Array, " actor"], Any]:
+        """The network is asked once, for the agents of its side alone."""
+        sides = scene.state.sides[-len(scene.character) :]
+        first, number = sides.index(self.side), sides.count(self.side)
+        views = jax.tree.map(lambda rows: rows[first : first + number], scene.views)
+        chances = jax.nn.softmax(self.net(jax.vmap(perceive)(views)), axis=-1)
+        drawn = pick(chances, views.chance[:, 0])
+        return jnp.pad(drawn, (first, len(sides) - first - number)), memory
