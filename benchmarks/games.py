@@ -2,10 +2,11 @@
 
 Everything is measured in one run, taking turns, because absolute times are not stable on a shared
 machine; read the ratios to the tests' NumPy implementation of one environment (which has the
-heuristic types alone, and random prey in Wolfpack). With two cores the environments are spread over
-two devices of one process. "first" is the time of the first call, compilation included.
+heuristic types alone, random prey in Wolfpack, and in FortAttack random agents on both sides). With
+two cores the environments are spread over two devices of one process. "first" is the time of the
+first call, compilation included.
 
-    python benchmarks/games.py [--games lbf wolfpack] [--seconds 2] [--rounds 7]
+    python benchmarks/games.py [--games lbf wolfpack fortattack] [--seconds 2] [--rounds 7]
 """
 
 import argparse
@@ -36,6 +37,16 @@ def slow_rate(game: str, rules: str, seconds: float) -> float:
 
         def step() -> None:
             slow.step(int(random.integers(6)))
+    elif game == "fortattack":
+        from slow_fortattack import SlowFortAttack  # pyright: ignore[reportMissingImports]
+
+        fort = SlowFortAttack(rules, SLOTS, SLOTS)
+
+        def step() -> None:
+            _, over = fort.step(random.integers(0, 8, 2 * SLOTS))
+            fort.open_process()
+            if over:
+                fort.reset()
     else:
         from slow_wolfpack import SlowWolfpack  # pyright: ignore[reportMissingImports]
 
@@ -174,7 +185,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=7, help="measurements of everything")
-    parser.add_argument("--games", nargs="+", default=["lbf", "wolfpack"])
+    parser.add_argument("--games", nargs="+", default=["lbf", "wolfpack", "fortattack"])
     parser.add_argument("--rules", nargs="+", default=["paper", "reference"])
     parser.add_argument(
         "--serve", nargs=4, metavar=("GAME", "RULES", "ENVS", "CORES"), help=argparse.SUPPRESS

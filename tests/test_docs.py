@@ -51,12 +51,15 @@ def text_of(site: Path, page: str) -> str:
 SETTINGS = {
     "lbf": ["LBF.horizon", "LBF.object_border", "Durations.head_start", "Look.sights"],
     "wolfpack": ["Wolfpack.horizon", "Wolfpack.shaping", "Events.chance", "Patience.radius"],
+    "fortattack": ["FortAttack.horizon", "FortAttack.fort", "Shooting.longest"],
 }
 DURATIONS = {
     ("lbf", "paper"): "(15, 25)",
     ("lbf", "reference"): "(11, 20)",
     ("wolfpack", "paper"): "(25, 35)",
     ("wolfpack", "reference"): "0.05",
+    ("fortattack", "paper"): "200",
+    ("fortattack", "reference"): "0.15",
 }
 
 

@@ -48,6 +48,20 @@ def test_wolfpack_passes_the_check_and_tells_shaping_apart():
     assert np.array(plain) * 2 == pytest.approx(np.round(np.array(plain) * 2), abs=1e-5)
 
 
+def test_fortattack_passes_the_check_and_shows_both_sides(rules):
+    env = gymnasium.make("dropin/FortAttack-v0", rules=rules, render_mode="rgb_array")
+    check_env(env.unwrapped)
+    observation, info = env.reset(seed=0)
+    assert observation["agents"].shape == (6, 8 if rules == "paper" else 7)
+    assert observation["shared"].shape == (0,)
+    assert [name[0] for name in info["types"][1:]] == ["G", "G", "A", "A", "A"]
+    done = False
+    while not done:
+        observation, _, done, truncated, _ = env.step(7)
+        assert env.observation_space.contains(observation)
+        assert not truncated
+
+
 def test_a_seed_repeats_the_episode():
     env = make()
     seen = []

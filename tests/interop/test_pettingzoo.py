@@ -9,7 +9,9 @@ from dropin.interop.pettingzoo import DropinParallelEnv
 from dropin.teams.openness import Scripted
 
 
-@pytest.mark.parametrize(("game", "team_limit"), [("lbf", 3), ("lbf", 5), ("wolfpack", 4)])
+@pytest.mark.parametrize(
+    ("game", "team_limit"), [("lbf", 3), ("lbf", 5), ("wolfpack", 4), ("fortattack", 2)]
+)
 def test_pettingzoos_own_check_passes(rules, game, team_limit):
     with warnings.catch_warnings():
         # In an open team not everybody who could come does; PettingZoo remarks on it.
@@ -68,3 +70,17 @@ def test_missing_and_wrong_actions_are_named():
         env.step({"learner": 0})
     with pytest.raises(InputError, match="Action 9 is out of range"):
         env.step(dict.fromkeys(env.agents, 9))
+
+
+def test_both_sides_are_named_and_the_shot_are_terminated():
+    env = DropinParallelEnv("fortattack", rules="reference", team_limit=2, laser=5.0)
+    env.reset(seed=0)
+    assert env.agents == ["learner", "mate_1", "attacker_1", "attacker_2"]
+    shoot = dict.fromkeys(env.agents, 0) | {"mate_1": 7}
+    _, rewards, terminated, truncated, _ = env.step(shoot)
+    shot = [name for name in terminated if terminated[name]]
+    assert shot
+    assert set(shot) <= {"attacker_1", "attacker_2"}
+    assert not any(truncated.values())
+    assert all(rewards[name] == -3 for name in shot)
+    assert env.agents == [name for name in shoot if name not in shot]

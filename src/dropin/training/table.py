@@ -10,7 +10,6 @@ from typing import Any
 from dropin.errors import InputError
 from dropin.files import write
 
-
 METRICS = (
     "step",
     "episodes",
