@@ -158,9 +158,9 @@ def test_a_network_sees_the_same_from_wherever_the_plane_is_turned_to():
     def numbers(here):
         return np.asarray(net(jax.vmap(perceive)(seen_by_all(Look(game), here))))
 
+    order = np.array([0, 2, 1, 5, 3, 4])
     for here in random_states("paper", 5, seed=4):
         whole = numbers(here)
-        order = np.array([0, 2, 1, 5, 3, 4])
         shuffled = jax.tree.map(lambda leaf: leaf[order] if leaf.ndim else leaf, here)
         there = np.asarray(shuffled.present)
         assert numbers(shuffled)[there] == pytest.approx(whole[order][there], abs=1e-5)
