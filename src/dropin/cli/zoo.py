@@ -48,15 +48,17 @@ def zoo(
     from dropin.zoo.recipe import prepare
 
     weights, card = directory / f"{name}.safetensors", directory / f"{name}.json"
-    if not (install and weights.exists() and card.exists()):
-        weights, card = prepare(entry.load(), directory, seed)
+    if not (install and card.exists()):
+        prepare(entry.load(), directory, seed)
     _show([read_json(card)])
-    print(f"{weights}\n{card}")
-    if install:
-        for made, place in ((weights, weights_path(name)), (card, card_path(name))):
+    for made, place in ((weights, weights_path(name)), (card, card_path(name))):
+        if not made.exists():  # A script has no weights.
+            continue
+        print(made)
+        if install:
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(made, place)
-        print("Both are installed.")
+            print(f"is installed in place of {place.name}.")
 
 
 def _list() -> None:

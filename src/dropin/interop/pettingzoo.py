@@ -25,8 +25,9 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
 
     `agents` changes as agents come and go. Whoever enters is a new agent with a new name, `mate_1`,
     `mate_2`, ..., or `attacker_1`, ... on the other side of a game that has one: nobody returns. An
-    agent that has to leave is truncated, one that the game takes out is terminated. Everybody observes the game from its own place: its own
-    row comes first, `present` and `arrived` likewise.
+    agent that has to leave is truncated, one that the game takes out is terminated. Everybody
+    observes the game from its own place: its own row comes first, `present` and `arrived`
+    likewise.
     """
 
     metadata = {"name": "dropin_v0", "render_modes": []}  # noqa: RUF012
@@ -113,7 +114,7 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
         """Name those who have just arrived."""
         for slot in np.flatnonzero(arrived):
             side = self.env.sides[slot]
-            self._named[side] += slot > 0
+            self._named[side] += int(slot > 0)
             name = f"{self.env.game.members[side]}_{self._named[side]}" if slot else LEARNER
             self._slot_of[name] = int(slot)
         self.agents = list(self._slot_of)

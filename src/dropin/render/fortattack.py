@@ -8,13 +8,13 @@ from rich.text import Text
 from dropin.adhoc import AdHoc, EnvState, TimeStep
 from dropin.games.fortattack.game import ATTACKER
 from dropin.render.grid import NEW, agent_mark, grid_text, together
-from dropin.render.picture import Canvas, Names
+from dropin.render.picture import INK, PAPER, Canvas, Names
 
 UNIT = 5.0
 """Cells for each unit of the plane."""
 SIDE = 1.6
 """Columns beside the plane, for those who wait."""
-FORT, FORT_RIM = "#cfe0ea", "#7aa0b5"
+FORT, FORT_RIM, WALL = "#cfe0ea", "#7aa0b5", "#9a968c"
 GUARDS, ATTACKERS, LEARNER = "#3a7d44", "#b5402a", "#1d6fa5"
 LASERS = {"#3a7d44": "#d5ead8", "#b5402a": "#f4d8d1", "#1d6fa5": "#d3e5f1"}
 ARROWS = "→↗↑↖←↙↓↘"
@@ -37,86 +37,90 @@ def draw(
     canvas: Canvas, env: AdHoc, now: EnvState, names: Names, step: TimeStep | None = None
 ) -> None:
     """The fort, agents with their headings, lasers of those about to shoot, and who waits."""
-    wide, tall = _size(env)
-    game: Any = env.game
+    plane = _Plane(canvas, env)
+    plane.ground()
     state: Any = now.game
-
-    def at(x: float, y: float) -> tuple[float, float]:
-        return (tall - y) * UNIT - 0.5, (x + wide) * UNIT - 0.5
-
-    angles = np.linspace(np.pi, 2 * np.pi, 40)
-    radius = float(game.fort)
-    rim = [at(radius * np.cos(each), tall + radius * np.sin(each)) for each in angles]
-    canvas.polygon(rim, FORT, FORT_RIM)
-    canvas.polygon([at(-wide, tall), at(wide, tall), at(wide, -tall), at(-wide, -tall)], "", "#999")
-    here, arrived = np.asarray(state.present), np.asarray(now.arrived)
-    fired = np.zeros(len(here), bool) if step is None else np.asarray(step.happened.fired)
-    places = np.stack([state.x, state.y, state.heading], axis=1)
-    for slot in np.flatnonzero(here & fired).tolist():
-        colour = _colour(slot, env.sides[slot])
-        corners = [at(*corner) for corner in _laser(game, *places[slot])]
-        canvas.polygon(corners, LASERS[colour], colour)
-    for slot in np.flatnonzero(here).tolist():
-        x, y, heading = places[slot].tolist()
-        _agent(canvas, at, game, slot, env.sides[slot], (x, y, heading), names[slot], arrived[slot])
-    _bench(canvas, env, now, names, 2 * wide * UNIT)
+    here = np.flatnonzero(state.present).tolist()
+    places = np.stack([state.x, state.y, state.heading], axis=1).tolist()
+    if step is not None:
+        for slot in np.flatnonzero(step.happened.fired).tolist():
+            plane.laser(slot, *places[slot])
+    for slot in here:
+        plane.agent(slot, *places[slot], name=names[slot], arrived=bool(now.arrived[slot]))
+    plane.bench(now, names)
 
 
-def _laser(game: Any, x: float, y: float, heading: float) -> list[tuple[float, float]]:
-    """The corners of a laser's triangle."""
-    radius, length, half = float(game.radius), float(game.laser), float(game.laser_angle) / 2
-    apex = x + radius * np.cos(heading), y + radius * np.sin(heading)
-    far = [
-        (apex[0] + length * np.cos(heading + turn), apex[1] + length * np.sin(heading + turn))
-        for turn in (half, -half)
-    ]
-    return [apex, *far]
+class _Plane:
+    """The plane on a canvas."""
+
+    def __init__(self, canvas: Canvas, env: AdHoc):
+        self.canvas, self.env = canvas, env
+        self.game: Any = env.game
+        self.wide, self.tall = _size(env)
+        self.radius = float(self.game.radius)
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """Row and column of a place."""
+        return (self.tall - y) * UNIT - 0.5, (x + self.wide) * UNIT - 0.5
+
+    def colour(self, slot: int) -> str:
+        """Of the learner, its mates and the attackers."""
+        return _colour(slot, self.env.sides[slot])
+
+    def ground(self) -> None:
+        """The walls and the fort."""
+        wide, tall = self.wide, self.tall
+        corners = (-wide, tall), (wide, tall), (wide, -tall), (-wide, -tall)
+        self.canvas.polygon([self.at(*corner) for corner in corners], PAPER, WALL)
+        angles = np.linspace(np.pi, 2 * np.pi, 40)
+        x, y = float(self.game.fort) * np.cos(angles), float(self.game.fort) * np.sin(angles)
+        rim = [self.at(*place) for place in zip(x, self.tall + y, strict=True)]
+        self.canvas.polygon(rim, FORT, FORT_RIM)
+
+    def laser(self, slot: int, x: float, y: float, heading: float) -> None:
+        """The triangle that a shot covers."""
+        length, half = float(self.game.laser), float(self.game.laser_angle) / 2
+        apex = x + self.radius * np.cos(heading), y + self.radius * np.sin(heading)
+        far = [
+            (apex[0] + length * np.cos(heading + turn), apex[1] + length * np.sin(heading + turn))
+            for turn in (half, -half)
+        ]
+        colour = self.colour(slot)
+        self.canvas.polygon([self.at(*each) for each in (apex, *far)], LASERS[colour], colour)
+
+    def agent(
+        self, slot: int, x: float, y: float, heading: float, *, name: str, arrived: bool
+    ) -> None:
+        """A disc with a nose; the learner has a dark rim and newcomers a bright ring."""
+        row, column = self.at(x, y)
+        ahead = 1.6 * self.radius
+        nose = self.at(x + ahead * np.cos(heading), y + ahead * np.sin(heading))
+        size, colour = self.radius * UNIT, self.colour(slot)
+        if arrived:
+            self.canvas.ring(row, column, 1.5 * size, NEW)
+        self.canvas.stroke(row, column, *nose, colour)
+        self.canvas.disc(row, column, size, colour)
+        if slot == 0:
+            self.canvas.ring(row, column, size, INK)
+        self.canvas.caption(row + 2 * size, column, name, colour)
+
+    def bench(self, now: EnvState, names: Names) -> None:
+        """Those who wait, with the steps left, beside their end of the plane."""
+        seats = np.asarray(self.game.seats(self.env.team.slots, self.env.team.limit))
+        away = np.flatnonzero(seats & ~np.asarray(now.game.present)).tolist()
+        wait = np.asarray(now.openness) if np.shape(now.openness) == seats.shape else None
+        rows, columns = board(self.env)
+        for side in (0, 1):
+            for number, slot in enumerate(each for each in away if self.env.sides[each] == side):
+                row = number + 0.2 if side == 0 else rows - 1.2 - number
+                column, colour = columns - SIDE / 2 - 0.5, self.colour(slot)
+                self.canvas.disc(row, column, 0.3, colour)
+                self.canvas.caption(row, column, "" if wait is None else f"{wait[slot]}", "white")
+                self.canvas.caption(row + 0.45, column, names[slot], colour)
 
 
 def _colour(slot: int, side: int) -> str:
     return LEARNER if slot == 0 else ATTACKERS if side == ATTACKER else GUARDS
-
-
-def _agent(
-    canvas: Canvas,
-    at: Any,
-    game: Any,
-    slot: int,
-    side: int,
-    place: tuple[float, float, float],
-    name: str,
-    arrived: bool,
-) -> None:
-    x, y, heading = place
-    radius = float(game.radius)
-    row, column = at(x, y)
-    nose = at(x + 1.5 * radius * np.cos(heading), y + 1.5 * radius * np.sin(heading))
-    colour = _colour(slot, side)
-    if arrived:
-        canvas.ring(row, column, 1.5 * radius * UNIT, NEW)
-    canvas.stroke(row, column, *nose, colour)
-    canvas.disc(row, column, radius * UNIT, colour)
-    if slot == 0:
-        canvas.ring(row, column, radius * UNIT, "#1b1b1b")
-    canvas.caption(row + 2.0 * radius * UNIT, column, name, colour)
-
-
-def _bench(canvas: Canvas, env: AdHoc, now: EnvState, names: Names, edge: float) -> None:
-    """Those who wait, with the steps left, beside their end of the plane."""
-    state: Any = now.game
-    seats = np.asarray(env.game.seats(env.team.slots, env.team.limit))
-    away = np.flatnonzero(seats & ~np.asarray(state.present)).tolist()
-    wait = np.asarray(now.openness) if np.ndim(now.openness) == 1 else None
-    rows, _ = board(env)
-    for side in (0, 1):
-        slots = [slot for slot in away if env.sides[slot] == side]
-        for number, slot in enumerate(slots):
-            row = number + 0.2 if side == 0 else rows - 1.2 - number
-            column, colour = edge + SIDE / 2 - 0.5, _colour(slot, side)
-            canvas.disc(row, column, 0.3, colour)
-            left = "" if wait is None else str(int(wait[slot]))
-            canvas.caption(row, column, left, "white")
-            canvas.caption(row + 0.45, column, names[slot], colour)
 
 
 def text(env: AdHoc, now: EnvState) -> Text:

@@ -83,7 +83,7 @@ class Pool(eqx.Module):
         theirs = [each.side for each in self.types]
         first = np.array([theirs.index(side) for side in sides], np.int32)
         count = np.array([theirs.count(side) for side in sides], np.uint32)
-        return first + (bits % count).astype(jnp.int32)
+        return jnp.asarray(first) + (bits % count).astype(jnp.int32)
 
     def enter(
         self, dice: Dice, cast: Cast, entering: Bool[Array, " slot"], sides: tuple[int, ...]

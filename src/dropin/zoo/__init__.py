@@ -31,6 +31,13 @@ RECIPES = {
         Entry("wolfpack/prey", "wolfpack_prey", "FleeingPrey"),
         Entry("wolfpack/H5", "wolfpack_h5", "Imitation"),
         Entry("wolfpack/H6", "wolfpack_h6", "GraphHunter"),
+        Entry("fortattack/G1", "fortattack_scripts", "G1"),
+        Entry("fortattack/G2", "fortattack_scripts", "G2"),
+        Entry("fortattack/G3", "fortattack_scripts", "G3"),
+        Entry("fortattack/G4", "fortattack_g4", "SelfPlay"),
+        Entry("fortattack/G6", "fortattack_g6", "Ensemble"),
+        Entry("fortattack/A1", "fortattack_scripts", "A1"),
+        Entry("fortattack/A2", "fortattack_scripts", "A2"),
     )
 }
 

@@ -10,7 +10,12 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from dropin.adhoc import AdHoc, EnvState, make
 from dropin.dice import Dice
+from dropin.games import RULES
 from dropin.teams.types import Type
+from dropin.zoo.recipe import Score
+
+GUARDS, ATTACKERS = ("G1", "G2", "G3", "G4", "G6"), ("A1", "A2")
+"""The types of the pool, of either side."""
 
 
 class Conduct(eqx.Module):
@@ -24,8 +29,9 @@ class Conduct(eqx.Module):
     """Mean distance between the leftmost and the rightmost, as a share of the plane's width."""
     distance: Float[Array, "*n"]
     """Mean distance to the fort."""
-    lopsided: Float[Array, "*n"]
-    """How unevenly it is divided between the left and the right half: 0 is evenly, 1 all on one."""
+    gap: Float[Array, "*n"]
+    """The widest gap between neighbours across the width, as a share of the spread: with three
+    agents from a half, if they stand evenly, to 1, if two are together and one is not."""
 
 
 class Fight(eqx.Module):
@@ -94,8 +100,11 @@ def _counted(env: AdHoc, state: Any, happened: Any, own: np.ndarray) -> dict[str
     company = (number > 1).astype(jnp.float32)
     width = 2 * env.game.half_width  # pyright: ignore[reportAttributeAccessIssue]
     wide = jnp.max(jnp.where(here, state.x, -9.0)) - jnp.min(jnp.where(here, state.x, 9.0))
-    right = jnp.sum(here & (state.x > 0), dtype=jnp.float32)
-    uneven = jnp.abs(2 * right - number) / jnp.maximum(number, 1.0)
+    # To the next one on the right; the rightmost has none.
+    right = jnp.where(here[None] & (state.x[None] > state.x[:, None]), state.x[None], 9.0)
+    gaps = jnp.where(here & (jnp.min(right, axis=1) < 9.0), jnp.min(right, axis=1) - state.x, 0.0)
+    gap = jnp.max(gaps) / jnp.maximum(wide, 1e-6)
+    crowd = (number > 2).astype(jnp.float32)
     to_fort = env.game.to_fort(state)  # pyright: ignore[reportAttributeAccessIssue]
     return {
         "steps": number,
@@ -103,7 +112,8 @@ def _counted(env: AdHoc, state: Any, happened: Any, own: np.ndarray) -> dict[str
         "hits": jnp.sum(jnp.any(happened.hits, axis=1) & own, dtype=jnp.float32),
         "company": company,
         "wide": jnp.where(company > 0, wide / width, 0.0),
-        "uneven": jnp.where(company > 0, uneven, 0.0),
+        "crowd": crowd,
+        "gap": jnp.where(crowd > 0, gap, 0.0),
         "distance": jnp.sum(jnp.where(here, to_fort, 0.0)),
     }
 
@@ -114,5 +124,33 @@ def _conduct(sums: dict[str, Array]) -> Conduct:
         accuracy=sums["hits"] / sums["shots"],
         spread=sums["wide"] / sums["company"],
         distance=sums["distance"] / sums["steps"],
-        lopsided=sums["uneven"] / sums["company"],
+        gap=sums["gap"] / sums["crowd"],
     )
+
+
+def conduct(of: Type, episodes: int = 200) -> list[Score]:
+    """What a type does against each type of the other side, a whole side of it, at limit 3.
+
+    Shares, accuracy and places are those of all these episodes together.
+    """
+    rows = []
+    for rules in RULES:
+        fights = {}
+        for other in ATTACKERS if of.side == 0 else GUARDS:
+            pair = (of, other) if of.side == 0 else (other, of)
+            fights[other] = fight(*pair, rules=rules, episodes=episodes)
+            falls = f"forts that fall, against {other}, rules {rules}"
+            rows.append(Score.of(falls, of.name, fights[other].fallen))
+        sides = [each.guards if of.side == 0 else each.attackers for each in fights.values()]
+        for what, name in (
+            ("share of steps shooting", "shooting"),
+            ("share of shots that hit", "accuracy"),
+            ("spread over the width", "spread"),
+            ("widest gap in it", "gap"),
+            ("distance to the fort", "distance"),
+        ):
+            values = np.concatenate([getattr(side, name) for side in sides])
+            known = values[np.isfinite(values)]
+            if len(known) > 1:
+                rows.append(Score.of(f"{what}, rules {rules}", of.name, known))
+    return rows

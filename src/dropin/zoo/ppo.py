@@ -24,6 +24,11 @@ from dropin.teams.fortattack.learned import FighterNet, Seen, perceive
 from dropin.teams.fortattack.view import View
 from dropin.zoo.recipe import Recipe, repeat
 
+SLOTS = 5
+"""Of each side."""
+KINDS = (("paper", 3), ("reference", 3), ("paper", 5), ("reference", 5))
+"""The rules and team limits that are trained under, in equal shares."""
+
 
 class Squad(eqx.Module):
     """Agents in neighbouring slots that learn together."""
@@ -201,10 +206,10 @@ def _play(
         def advance(
             which: Any, key: PRNGKeyArray, state: EnvState, actions: Array
         ) -> tuple[EnvState, Any, Array]:
-            env = field[which]
+            env, game = field[which], which[0]
             after, told = env.step_all(key, state, actions)
             x, y = told.final.agents[:, 0], told.final.agents[:, 1]
-            gain = env.game.to_fort(state.game) - jnp.hypot(x, env.game.half_height - y)
+            gain = game.to_fort(state.game) - jnp.hypot(x, game.half_height - y)
             return after, told, jnp.where(state.game.attacker, gain, 0.0)
 
         states, told, gain = jax.vmap(advance)((field.games, field.limits), keys, states, actions)

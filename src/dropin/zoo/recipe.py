@@ -69,7 +69,12 @@ class Recipe:
 
     @abstractmethod
     def weights(self, state: Any) -> Any:
-        """The pytree of weights that is kept."""
+        """The pytree of weights that is kept; None if there are none."""
+
+    def besides(self, state: Any) -> dict[str, Any]:
+        """Other weights to keep in files of their own, by name."""
+        del state
+        return {}
 
     @abstractmethod
     def scores(self, weights: Any) -> list[Score]:
@@ -139,10 +144,14 @@ def prepare(
                 tell("saved; the same command goes on from here")
                 raise KeyboardInterrupt
     save()
-    weights = recipe.weights(state)
     tell("measuring how well it does")
+    weights = recipe.weights(state)
     scores = recipe.scores(weights)
-    write_arrays(paths[0], to_arrays(weights), {"name": recipe.name, "seed": seed})
+    about = {"name": recipe.name, "seed": seed}
+    for what, more in recipe.besides(state).items():
+        write_arrays(directory / f"{recipe.name}.{what}.safetensors", to_arrays(more), about)
+    if weights is not None:
+        write_arrays(paths[0], to_arrays(weights), about)
     write_json(paths[1], card(recipe, seed, paths[0], scores))
     kept.unlink()
     return paths
@@ -156,7 +165,7 @@ def card(recipe: Recipe, seed: int, weights: Path, scores: list[Score]) -> dict[
         "how": recipe.how,
         "settings": asdict(recipe),
         "seed": seed,
-        "sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
+        "sha256": hashlib.sha256(weights.read_bytes()).hexdigest() if weights.exists() else None,
         "scores": [
             {"what": each.what, "who": each.who, **asdict(each.estimate)} for each in scores
         ],

@@ -282,7 +282,7 @@ class FortAttack(eqx.Module):
 
     def opposed(self, state: State) -> Bool[Array, "slot slot"]:
         """Who can hit whom: those present on different sides."""
-        against = np.not_equal.outer(state.sides, state.sides)
+        against = jnp.asarray(np.not_equal.outer(state.sides, state.sides))
         return against & state.present[:, None] & state.present[None]
 
     def to_fort(self, state: State) -> Float[Array, " slot"]:

@@ -11,6 +11,7 @@ from dropin.dice import pick
 from dropin.games.fortattack.game import SHOOT
 from dropin.models.layers import MLP, Linear
 from dropin.teams.fortattack.view import View
+from dropin.teams.learned import learned
 from dropin.teams.types import Scene, Type
 
 OWN, OTHER, MESSAGE, UNITS = 10, 10, 32, 64
@@ -78,6 +79,20 @@ class FighterNet(eqx.Module):
             for layer, who in ((self.mate, seen.mates), (self.opponent, seen.opponents))
         ]
         return self.decide(jnp.concatenate([seen.own, *both], axis=-1))
+
+
+def _like() -> FighterNet:
+    return FighterNet(key=jax.random.key(0))
+
+
+def untrained(name: str, about: str) -> "LearnedFighter":
+    """With a network as it is before training."""
+    return LearnedFighter(name, about, _like())
+
+
+def from_zoo(name: str, about: str) -> "LearnedFighter":
+    """With the network of the zoo."""
+    return LearnedFighter(name, about, learned(f"fortattack/{name}", _like))
 
 
 class LearnedFighter(Type):

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from functools import partial
 
-from dropin.games.fortattack.game import FortAttack
+from dropin.games.fortattack.game import ATTACKER, GUARD, FortAttack
 from dropin.games.fortattack.game import preset as game
+from dropin.teams.fortattack import learned
 from dropin.teams.fortattack import scripted as by
 from dropin.teams.fortattack.openness import Shooting, of
 from dropin.teams.fortattack.view import Look
@@ -12,6 +13,8 @@ from dropin.teams.types import Type
 
 __all__ = ["ALIKE", "game", "look", "openness", "types"]
 
+WILD_GUARD, WILD_ATTACKER = 0.05, 0.3
+"""How often those who follow a script do anything."""
 ALIKE = ("reference",)
 """The rules under which a side has one type for a whole episode."""
 
@@ -19,21 +22,23 @@ ALIKE = ("reference",)
 def types(rules: str) -> dict[str, Callable[[], Type]]:
     """The types of the paper by its names; each is made when it is wanted."""
     del rules
-    guards = {
-        "G2": ("stands in front of the fort and shoots all the time", by.Flash(0.3), 0.05),
-        "G3": ("stands along the width and shoots all the time", by.Flash(0.8), 0.05),
-        "G4": ("keeps to its part of the width and shoots to hit", by.smart, 0.05),
+    scripts = {
+        "G2": (GUARD, "stands in front of the fort and shoots all the time", by.FRONT, WILD_GUARD),
+        "G3": (GUARD, "stands along the width and shoots all the time", by.LINE, WILD_GUARD),
+        "A1": (ATTACKER, "looks for a gap along the whole width", by.SNEAK, WILD_ATTACKER),
+        "A2": (ATTACKER, "most come from one side, one goes round", by.DECEIVE, WILD_ATTACKER),
     }
-    attackers = {
-        "A1": ("looks for a gap along the whole width", by.Sneak(0.3), 0.4),
-        "A2": ("most come from one side, one goes round the other", by.Deceive(0.3), 0.4),
+    networks = {
+        "G1": (learned.untrained, "acts almost at random"),
+        "G4": (learned.from_zoo, "spreads out and shoots to hit, as it learned in self-play"),
+        "G6": (learned.from_zoo, "learned against both types of attackers"),
     }
-    return {
-        **{name: partial(by.ScriptedFighter, name, *row) for name, row in guards.items()},
-        **{
-            name: partial(by.ScriptedFighter, name, *row, side=1) for name, row in attackers.items()
-        },
+    makers: dict[str, Callable[[], Type]] = {
+        name: partial(by.ScriptedFighter, name, *row, side=side)
+        for name, (side, *row) in scripts.items()
     }
+    makers |= {name: partial(make, name, about) for name, (make, about) in networks.items()}
+    return {name: makers[name] for name in ("G1", "G2", "G3", "G4", "G6", "A1", "A2")}
 
 
 def look(rulebook: FortAttack, rules: str) -> Look:

@@ -16,6 +16,8 @@ from jaxtyping import Array, Bool, Float, Int
 from dropin.dice import scale
 from dropin.games.fortattack.game import (
     DOWN,
+    FACING,
+    GUARD,
     LEFT,
     NOTHING,
     RIGHT,
@@ -27,8 +29,6 @@ from dropin.games.fortattack.game import (
 from dropin.teams.fortattack.view import View
 from dropin.teams.types import Scene, Type
 
-FAR = 9.0
-"""Above any distance on the plane."""
 GLIDE = 0.3
 """How far an agent glides on for each unit of speed."""
 NEAR = 0.06
@@ -73,11 +73,6 @@ def turn(ahead: Float[Array, ""], left: Float[Array, ""]) -> tuple[Int[Array, ""
     return jnp.where(left > 0, TURN_LEFT, TURN_RIGHT), (jnp.abs(left) > 0.15 * ahead)
 
 
-def down(view: View) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """The direction away from the fort as ahead and left of the agent."""
-    return -jnp.sin(view.heading), -jnp.cos(view.heading)
-
-
 def place_in_line(view: View) -> Float[Array, ""]:
     """The agent's place among its side by slot: from -1 on the left to 1 on the right."""
     before = view.mates & (jnp.arange(len(view.mates)) < view.slot)
@@ -85,51 +80,23 @@ def place_in_line(view: View) -> Float[Array, ""]:
     return (2 * jnp.sum(before, dtype=jnp.float32) + 1) / number - 1
 
 
-def nearest(view: View, who: Bool[Array, " slot"]) -> tuple[Array, ...]:
-    """Distance, ahead, left, x and y of the nearest of these; FAR away if there is none."""
-    apart = jnp.where(who, view.apart, FAR)
-    this = jnp.arange(len(who)) == jnp.argmin(apart)
-    return jnp.min(apart), *(
-        jnp.sum(jnp.where(this, each, 0.0)) for each in (view.ahead, view.left, view.xs, view.ys)
-    )
-
-
 class Flash(eqx.Module):
     """Stands at a post, looks away from the fort and shoots all the time, whoever comes."""
 
     wide: float = eqx.field(static=True)
     """How far the posts of the side reach, as a share of the plane's width."""
+    fan: float = eqx.field(static=True)
+    """How far the outermost turn outwards, as an angle."""
 
     def __call__(self, view: View) -> Int[Array, ""]:
-        """To the post, then face down, then shoot."""
-        x = place_in_line(view) * self.wide * view.half_width
+        """To the post, then to its direction, then shoot."""
+        place = place_in_line(view)
+        x = place * self.wide * view.half_width
         y = view.half_height - view.fort - 0.15
-        ahead, left = down(view)
-        towards, needed = turn(ahead, left)
+        off_course = FACING[GUARD] + self.fan * place - view.heading
+        towards, needed = turn(jnp.cos(off_course), jnp.sin(off_course))
         away = off(view, x, y) > 2 * NEAR
-        settled = jnp.where(needed, towards, SHOOT)
-        return jnp.where(away, go(view, x, y), settled)
-
-
-def smart(view: View) -> Int[Array, ""]:
-    """Shoots whom it can hit, faces who is close, and else keeps its part of the line."""
-    apart, ahead, left, x, y = nearest(view, view.opponents)
-    towards, needed = turn(ahead, left)
-    line = view.half_height - view.fort - 0.25
-    post = place_in_line(view) * 0.7 * view.half_width
-    threat = view.opponents & (view.ys > -0.3 * view.half_height)
-    drawn = jnp.any(threat)
-    # Lean towards the nearest attacker on this side of the plane.
-    post = jnp.where(drawn, 0.6 * post + 0.4 * x, post)
-    walk = go(view, post, line)
-    faces, turning = down(view), apart > 1.1
-    settled, astray = turn(*faces)
-    idle = jnp.where(turning & astray, settled, jnp.where(needed & ~turning, towards, NOTHING))
-    walking = off(view, post, line) > 3 * NEAR
-    close = apart < 0.9
-    calm = jnp.where(walking & ~close, walk, idle)
-    calm = jnp.where(close, jnp.where(needed, towards, go(view, x, y)), calm)
-    return jnp.where(jnp.any(view.in_laser), SHOOT, calm)
+        return jnp.where(away, go(view, x, y), jnp.where(needed, towards, SHOOT))
 
 
 class Sneak(eqx.Module):
@@ -171,3 +138,7 @@ class Deceive(Sneak):
         alone = ~jnp.any(farther) & jnp.any(mates)
         column = 0.85 * view.half_width * jnp.where(alone, -side, side)
         return self.walk(view, column)
+
+
+FRONT, LINE = Flash(wide=0.3, fan=0.8), Flash(wide=0.8, fan=0.0)
+SNEAK, DECEIVE = Sneak(boldness=0.3), Deceive(boldness=0.3)
