@@ -50,6 +50,13 @@ MEANINGS = {
     "Recipe.exploring": "Steps until the share of random actions has come down from 1.",
     "Recipe.epsilon": "What it comes down to.",
     "Recipe.chunk": "Updates between two reports.",
+    "Recipe.arenas": "Parallel environments.",
+    "Recipe.passes": "How often each step is learned from.",
+    "Recipe.parts": "Into how many parts a pass is divided, with one step of Adam each.",
+    "Recipe.trace": "lambda of the advantages.",
+    "Recipe.clip": "How far the chance of an action may move before it counts no more.",
+    "Recipe.lure": "Extra reward of attackers for each unit that they get closer to the fort.",
+    "Recipe.checkpoints": "How often the policies are kept.",
 }
 """For fields that have no words of their own in the code, or none that fit a table."""
 

@@ -102,7 +102,10 @@ class _Plane:
         self.canvas.disc(row, column, size, colour)
         if slot == 0:
             self.canvas.ring(row, column, size, INK)
-        self.canvas.caption(row + 2 * size, column, name, colour)
+        behind = self.at(
+            x - 2 * self.radius * np.cos(heading), y - 2 * self.radius * np.sin(heading)
+        )
+        self.canvas.caption(*behind, name, colour)
 
     def bench(self, now: EnvState, names: Names) -> None:
         """Those who wait, with the steps left, beside their end of the plane."""
