@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from dropin.games.wolfpack.game import State
 from dropin.models.layers import MLP
 from dropin.models.relational import Block
+from dropin.sparse import where_needed
 from dropin.teams.learned import learned
 from dropin.teams.types import CarryOut, Scene, Type
 from dropin.teams.wolfpack.heuristics import ACTIONS, Intent, Legwork, always, do
@@ -67,8 +68,9 @@ class LearnedHunter(Type):
     """That of the types it shares a pool with."""
 
     def plan(self, scene: Scene, memory: Any) -> tuple[Intent, Any]:
-        """What each actor is about to do; the network is asked once."""
-        numbers = self.net(scene.state)[-len(scene.character) :]
+        """What each actor is about to do; the network is asked once, if at all."""
+        asked = where_needed(_ask, jnp.any(scene.asked), scene.state, self.net)
+        numbers = asked[-len(scene.character) :]
         if self.greedy:
             chances = jax.vmap(always)(jnp.argmax(numbers, axis=-1))
         else:
@@ -79,6 +81,10 @@ class LearnedHunter(Type):
     def carry_out(self) -> CarryOut:
         """Drawing an action, together with the other types of Wolfpack."""
         return Legwork(self.search)
+
+
+def _ask(state: State, net: HunterNet) -> Float[Array, "slot action"]:
+    return net(state)
 
 
 def imitator(net: HunterNet | None = None, search: Search = shortest) -> LearnedHunter:

@@ -1,0 +1,98 @@
+"""Work for those who need it alone.
+
+In a batch every row is worked out, also those whose result is thrown away, and a loop goes on until
+its slowest row is done. `where_needed` works out the rows that are needed, a few at a time.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
+from jaxtyping import Array, Bool
+
+BLOCK = 8
+"""How many rows are worked out at a time."""
+
+
+def where_needed(
+    function: Callable[..., Any], needed: Bool[Array, ""], given: Any, shared: Any = ()
+) -> Any:
+    """`function(given, shared)` if it is needed, else zeros of the same shapes.
+
+    `vmap` over `needed` and `given` costs what is needed; `shared` is the same for all. The
+    function is one that can be hashed, and closes over no arrays.
+    """
+    return _single(function)(needed, given, shared)
+
+
+@cache
+def _single(function: Callable[..., Any]) -> Callable[..., Any]:
+    @custom_vmap
+    def single(needed: Array, given: Any, shared: Any) -> Any:
+        return jax.tree.map(lambda out: jnp.where(needed, out, 0), function(given, shared))
+
+    @single.def_vmap
+    def batch(size: int, batched: Any, needed: Array, given: Any, shared: Any) -> Any:
+        rows = _rows(size, batched, (needed, given))
+        result = _many(function)(*rows, shared)
+        return result, jax.tree.map(lambda _: True, result)
+
+    return single
+
+
+@cache
+def _many(function: Callable[..., Any]) -> Callable[..., Any]:
+    @custom_vmap
+    def many(needed: Array, given: Any, shared: Any) -> Any:
+        return _in_blocks(function, needed, given, shared)
+
+    @many.def_vmap
+    def flat(size: int, batched: Any, needed: Array, given: Any, shared: Any) -> Any:
+        rows = _rows(size, batched, (needed, given))
+        number = rows[0].shape[1]
+        joined = jax.tree.map(lambda leaf: leaf.reshape(size * number, *leaf.shape[2:]), rows)
+        result = many(*joined, shared)
+        apart = jax.tree.map(lambda leaf: leaf.reshape(size, number, *leaf.shape[1:]), result)
+        return apart, jax.tree.map(lambda _: True, apart)
+
+    return many
+
+
+def _rows(size: int, batched: Any, trees: Any) -> Any:
+    """All leaves with a batch axis in front."""
+    *given, shared = batched
+    if any(jax.tree.leaves(shared)):
+        raise ValueError("What is shared by all rows cannot differ between them.")
+    return jax.tree.map(
+        lambda leaf, has: leaf if has else jnp.broadcast_to(leaf[None], (size, *leaf.shape)),
+        trees,
+        tuple(given),
+    )
+
+
+def _in_blocks(function: Callable[..., Any], needed: Array, given: Any, shared: Any) -> Any:
+    number = len(needed)
+    count = jnp.sum(needed)
+    place = jnp.where(needed, jnp.cumsum(needed) - 1, number + BLOCK)
+    index = jnp.zeros(number + BLOCK, jnp.int32).at[place].set(jnp.arange(number), mode="drop")
+    some = jax.tree.map(lambda leaf: leaf[:1], given)
+    shapes = jax.eval_shape(jax.vmap(function, in_axes=(0, None)), some, shared)
+    nothing = jax.tree.map(lambda each: jnp.zeros((number, *each.shape[1:]), each.dtype), shapes)
+
+    def go_on(carry: tuple[Array, Any]) -> Array:
+        return carry[0] < count
+
+    def step(carry: tuple[Array, Any]) -> tuple[Array, Any]:
+        first, results = carry
+        rows = jax.lax.dynamic_slice(index, (first,), (BLOCK,))
+        out = jax.vmap(function, in_axes=(0, None))(
+            jax.tree.map(lambda leaf: leaf[rows], given), shared
+        )
+        at = jnp.where(first + jnp.arange(BLOCK) < count, rows, number)
+        results = jax.tree.map(lambda all, new: all.at[at].set(new, mode="drop"), results, out)
+        return first + BLOCK, results
+
+    return jax.lax.while_loop(go_on, step, (jnp.int32(0), nothing))[1]
