@@ -64,11 +64,11 @@ def test_what_is_the_same_for_all_rows_need_not_be_batched():
     assert out.tolist() == [4, 0, 4]
 
 
-def test_what_is_shared_cannot_differ_between_rows():
-    with pytest.raises(ValueError, match="shared"):
-        jax.vmap(lambda shared: where_needed(halvings, jnp.array(True), (shared,), shared))(
-            jnp.arange(3.0)
-        )
+def test_what_is_shared_may_differ_between_rows():
+    out = jax.vmap(
+        lambda needed, shared: where_needed(halvings, needed, (jnp.float32(5),), shared)["steps"]
+    )(jnp.array([True, True, False]), jnp.array([3.0, 1.0, 3.0]))
+    assert out.tolist() == [4, 3, 0]
 
 
 def test_it_goes_with_loops_and_gradients_that_pass_it_by():

@@ -5,9 +5,11 @@ its slowest row is done. `where_needed` works out the rows that are needed, a fe
 """
 
 from collections.abc import Callable
-from functools import cache
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
@@ -18,39 +20,84 @@ BLOCK = 8
 
 
 def where_needed(
-    function: Callable[..., Any], needed: Bool[Array, ""], given: Any, shared: Any = ()
+    function: Callable[[Any, Any], Any], needed: Bool[Array, ""], given: Any, shared: Any = ()
 ) -> Any:
     """`function(given, shared)` if it is needed, else zeros of the same shapes.
 
-    `vmap` over `needed` and `given` costs what is needed; `shared` is the same for all. The
-    function is one that can be hashed, and closes over no arrays.
+    `vmap` it over `needed` and `given`; what is `shared` by all rows is not copied for each. Both
+    are pytrees; leaves that are no arrays are the same for all. The function is one that can be
+    hashed, and closes over no arrays.
     """
-    return _single(function)(needed, given, shared)
+    arrays, rest = eqx.partition((given, shared), eqx.is_array)
+    leaves, structure = jax.tree.flatten(rest)
+    return _single(_Whole(function, tuple(leaves), structure))(needed, *arrays)
 
 
-@cache
-def _single(function: Callable[..., Any]) -> Callable[..., Any]:
+@dataclass(frozen=True)
+class _Whole:
+    """A function that gets arrays alone, with what is not an array put back in."""
+
+    function: Callable[[Any, Any], Any]
+    leaves: tuple[Any, ...]
+    structure: Any
+
+    def __call__(self, given: Any, shared: Any) -> Any:
+        rest = jax.tree.unflatten(self.structure, self.leaves)
+        return self.function(*eqx.combine((given, shared), rest))
+
+
+@lru_cache(512)
+def _single(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     @custom_vmap
     def single(needed: Array, given: Any, shared: Any) -> Any:
-        return jax.tree.map(lambda out: jnp.where(needed, out, 0), function(given, shared))
+        return jax.tree.map(
+            lambda out: jnp.where(needed, out, jnp.zeros_like(out)), function(given, shared)
+        )
 
     @single.def_vmap
     def batch(size: int, batched: Any, needed: Array, given: Any, shared: Any) -> Any:
-        rows = _rows(size, batched, (needed, given))
-        result = _many(function)(*rows, shared)
+        result = _batch(function, size, batched, needed, given, shared)
         return result, jax.tree.map(lambda _: True, result)
 
     return single
 
 
-@cache
-def _many(function: Callable[..., Any]) -> Callable[..., Any]:
+def _batch(
+    function: Callable[[Any, Any], Any],
+    size: int,
+    batched: Any,
+    needed: Array,
+    given: Any,
+    shared: Any,
+) -> Any:
+    """Many rows at once."""
+    if any(jax.tree.leaves(batched[2])):  # It is not the same for all rows.
+        joined = (batched[0], (batched[1], batched[2]), ())
+        return _batch(_Joined(function), size, joined, needed, (given, shared), ())
+    return _many(function)(*_rows(size, batched, (needed, given)), shared)
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """A function that gets what was shared together with what is given."""
+
+    function: Callable[[Any, Any], Any]
+
+    def __call__(self, given: tuple[Any, Any], shared: tuple[()]) -> Any:
+        del shared
+        return self.function(*given)
+
+
+@lru_cache(512)
+def _many(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     @custom_vmap
     def many(needed: Array, given: Any, shared: Any) -> Any:
         return _in_blocks(function, needed, given, shared)
 
     @many.def_vmap
     def flat(size: int, batched: Any, needed: Array, given: Any, shared: Any) -> Any:
+        if any(jax.tree.leaves(batched[2])):
+            raise NotImplementedError("What is shared by all rows differs between batches of them.")
         rows = _rows(size, batched, (needed, given))
         number = rows[0].shape[1]
         joined = jax.tree.map(lambda leaf: leaf.reshape(size * number, *leaf.shape[2:]), rows)
@@ -63,13 +110,10 @@ def _many(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _rows(size: int, batched: Any, trees: Any) -> Any:
     """All leaves with a batch axis in front."""
-    *given, shared = batched
-    if any(jax.tree.leaves(shared)):
-        raise ValueError("What is shared by all rows cannot differ between them.")
     return jax.tree.map(
         lambda leaf, has: leaf if has else jnp.broadcast_to(leaf[None], (size, *leaf.shape)),
         trees,
-        tuple(given),
+        tuple(batched[:2]),
     )
 
 
