@@ -71,6 +71,18 @@ def test_what_is_shared_may_differ_between_rows():
     assert out.tolist() == [4, 3, 0]
 
 
+def test_what_is_shared_may_differ_between_batches_of_rows():
+    def of_batch(shared, needed):
+        def of_row(needed, number):
+            return where_needed(halvings, needed, (number,), shared)["steps"]
+
+        return jax.vmap(of_row)(needed, jnp.array([5.0, 100.0, 1000.0]))
+
+    needed = jnp.array([[True, False, True], [True, True, False]])
+    out = jax.jit(jax.vmap(of_batch))(jnp.array([3.0, 6.0]), needed)
+    assert out.tolist() == [[4, 0, slow(1000.0)[1]], [5, slow(200.0)[1], 0]]
+
+
 def test_it_goes_with_loops_and_gradients_that_pass_it_by():
     needed = jnp.array([True, False, True, True])
 

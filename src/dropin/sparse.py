@@ -74,7 +74,7 @@ def _batch(
     if any(jax.tree.leaves(batched[2])):  # It is not the same for all rows.
         joined = (batched[0], (batched[1], batched[2]), ())
         return _batch(_Joined(function), size, joined, needed, (given, shared), ())
-    return _many(function)(*_rows(size, batched, (needed, given)), shared)
+    return _many(function)(*_rows(size, batched[:2], (needed, given)), shared)
 
 
 @dataclass(frozen=True)
@@ -96,12 +96,14 @@ def _many(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
     @many.def_vmap
     def flat(size: int, batched: Any, needed: Array, given: Any, shared: Any) -> Any:
-        if any(jax.tree.leaves(batched[2])):
-            raise NotImplementedError("What is shared by all rows differs between batches of them.")
-        rows = _rows(size, batched, (needed, given))
-        number = rows[0].shape[1]
+        rows = _rows(size, batched[:2], (needed, given))
+        number, whole = rows[0].shape[1], many
+        if any(jax.tree.leaves(batched[2])):  # Every row of a batch gets that of its batch.
+            (own,) = _rows(size, batched[2:], (shared,))
+            own = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, None], number, axis=1), own)
+            rows, shared, whole = (rows[0], (rows[1], own)), (), _many(_Joined(function))
         joined = jax.tree.map(lambda leaf: leaf.reshape(size * number, *leaf.shape[2:]), rows)
-        result = many(*joined, shared)
+        result = whole(*joined, shared)
         apart = jax.tree.map(lambda leaf: leaf.reshape(size, number, *leaf.shape[1:]), result)
         return apart, jax.tree.map(lambda _: True, apart)
 
@@ -113,7 +115,7 @@ def _rows(size: int, batched: Any, trees: Any) -> Any:
     return jax.tree.map(
         lambda leaf, has: leaf if has else jnp.broadcast_to(leaf[None], (size, *leaf.shape)),
         trees,
-        tuple(batched[:2]),
+        tuple(batched),
     )
 
 
