@@ -10,6 +10,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Int, UInt32
 
 from dropin.games.wolfpack.game import DOWN, LEFT, MOVES, RIGHT, STAY, UP
@@ -113,48 +114,81 @@ _NOTHING = 2**30
 
 def _search_in_reading_order(given: tuple[Array, Array, Rows], shared: tuple[()]) -> Array:
     del shared
-    start, goal, obstacles = given
-    size = obstacles.shape[0]
+    return _search_one(*given)
+
+
+@custom_vmap
+def _search_one(start: Array, goal: Array, obstacles: Rows) -> Array:
+    return _search_many(start[None], goal[None], obstacles[None])[0]
+
+
+@_search_one.def_vmap
+def _search_batch(size: int, batched: list[bool], *given: Array) -> tuple[Array, bool]:
+    rows = [
+        each if has else jnp.broadcast_to(each[None], (size, *each.shape))
+        for each, has in zip(given, batched, strict=True)
+    ]
+    return _search_many(*rows), True
+
+
+def _search_many(
+    start: Int[Array, "n 2"], goal: Int[Array, "n 2"], obstacles: UInt32[Array, "n size word"]
+) -> Int[Array, " n"]:
+    """Many searches side by side, by hand: `vmap` of a loop keeps a copy for those who are done."""
+    size = obstacles.shape[1]
     cells = np.arange(size * size, dtype=np.int32)
-    number, row, column = jnp.asarray(cells), cells // size, cells % size
-    bits = obstacles[row, column // BITS] >> jnp.asarray(column % BITS, jnp.uint32)
+    row, column = cells // size, cells % size
+    number = jnp.asarray(cells)[None]
+    bits = obstacles[:, row, column // BITS] >> jnp.asarray(column % BITS, jnp.uint32)[None]
     free = bits & jnp.uint32(1) == 0
     steps = (MOVES[:STAY] @ np.array([size, 1])).tolist()
     # Whoever comes from the left cannot be in the first column, and so on.
     reachable = [
-        jnp.asarray(each) for each in (cells >= 0, column > 0, cells >= 0, column < size - 1)
+        jnp.asarray(each)[None] for each in (cells >= 0, column > 0, cells >= 0, column < size - 1)
     ]
-    origin, target = start[0] * size + start[1], goal[0] * size + goal[1]
+    origin, target = (cell[:, :1] * size + cell[:, 1:] for cell in (start, goal))
 
-    def go_on(search: tuple[Array, Array]) -> Array:
-        _, taken = search
-        return (taken != target) & (taken >= 0)
+    def first_queued(marks: Int[Array, "n cell"]) -> Int[Array, "n 1"]:
+        queued = jnp.where(marks & 1 == 1, (number << _CELL) | marks, _NOTHING)
+        return jnp.min(queued, axis=1, keepdims=True)
+
+    def goes_on(first: Int[Array, "n 1"]) -> Bool[Array, "n 1"]:
+        return (first >> _CELL != target) & (first < _NOTHING)
 
     def step(search: tuple[Array, Array]) -> tuple[Array, Array]:
-        marks, _ = search
-        first = jnp.min(jnp.where(marks & 1 == 1, (number << _CELL) | marks, _NOTHING))
-        taken, cost = first >> _CELL, ((first & ((1 << _CELL) - 1)) >> _COST) + 1
-        offered = (cost << _COST) | 1
+        marks, first = search
+        taken = jnp.where(goes_on(first), first >> _CELL, _NOTHING)
+        offered = (((first & ((1 << _CELL) - 1)) >> _COST) + 1 << _COST) | 1
         offers = jnp.full(marks.shape, _NOTHING)
         for move, ahead in enumerate(steps):
             here = (number == taken + ahead) & reachable[move]
             offers = jnp.where(here, offered | (move << _MOVE), offers)
         left = jnp.where(number == taken, marks & ~1, marks)
         marks = jnp.where(offers >> _COST < left >> _COST, offers, left)
-        return marks, jnp.where(first < _NOTHING, taken, NO_WAY)
+        return marks, first_queued(marks)
 
     marks = jnp.where(free, _UNSEEN, 0)
     marks = jnp.where(number == origin, 1, marks)
-    marks, taken = jax.lax.while_loop(go_on, step, (marks, jnp.int32(size * size)))
+
+    def some_steps(search: tuple[Array, Array]) -> tuple[Array, Array]:
+        for _ in range(4):  # One too many changes nothing; asking whether to go on takes time.
+            search = step(search)
+        return search
+
+    marks, first = jax.lax.while_loop(
+        lambda search: jnp.any(goes_on(search[1])), some_steps, (marks, first_queued(marks))
+    )
 
     def back(way: tuple[Array, Array]) -> tuple[Array, Array]:
-        at, _ = way
-        move = (jnp.sum(jnp.where(number == at, marks, 0)) >> _MOVE) & 3
-        ahead = jnp.sum(jnp.where(jnp.arange(STAY) == move, jnp.array(steps), 0))
-        return at - ahead, move
+        at, move = way
+        here = jnp.sum(jnp.where(number == at, marks, 0), axis=1, keepdims=True) >> _MOVE & 3
+        move = jnp.where(at == origin, move, here)
+        ahead = jnp.sum(jnp.where(jnp.arange(STAY)[None] == move, jnp.array([steps]), 0), axis=1)
+        return jnp.where(at == origin, at, at - ahead[:, None]), move
 
-    last = jnp.where(taken == target, target, origin)
-    return jax.lax.while_loop(lambda way: way[0] != origin, back, (last, jnp.int32(NO_WAY)))[1]
+    at = jnp.where(first >> _CELL == target, target, origin)
+    way = (at, jnp.full(at.shape, NO_WAY))
+    return jax.lax.while_loop(lambda way: jnp.any(way[0] != origin), back, way)[1][:, 0]
 
 
 def _without_search(
