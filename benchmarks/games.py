@@ -1,10 +1,10 @@
 """How fast the games are: environment steps a second with all teammates acting.
 
 Everything is measured in one run, taking turns, because absolute times are not stable on a shared
-machine; read the ratios to the tests' NumPy implementation of one environment (which has the
-heuristic types alone, random prey in Wolfpack, and in FortAttack random agents on both sides). With
-two cores the environments are spread over two devices of one process. "first" is the time of the
-first call, compilation included.
+machine; read the ratios to the tests' NumPy implementation of one environment (which in
+level-based foraging has the heuristic types alone, and in FortAttack random agents on both sides).
+With two cores the environments are spread over two devices of one process. "first" is the time of
+the first call, compilation included.
 
     python benchmarks/games.py [--games lbf wolfpack fortattack] [--seconds 2] [--rounds 7]
 """
@@ -50,10 +50,10 @@ def slow_rate(game: str, rules: str, seconds: float) -> float:
     else:
         from slow_wolfpack import SlowWolfpack  # pyright: ignore[reportMissingImports]
 
-        hunt = SlowWolfpack(rules, team_limit=SLOTS)
+        hunt = SlowWolfpack(rules, team_limit=SLOTS, learned=True)
 
         def step() -> None:
-            hunt.step(int(random.integers(5)), random.integers(0, 7, 2))
+            hunt.step(int(random.integers(5)))
 
     steps, start = 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
@@ -71,7 +71,7 @@ def serve(game: str, rules: str, envs: int, cores: int) -> None:
     import dropin
 
     env = dropin.make(game, rules=rules, team_limit=SLOTS)
-    length = max(10, 4096 // envs)
+    length = max(32, 4096 // envs)
     each = envs // cores
 
     def run(state: Any, key: Any) -> Any:

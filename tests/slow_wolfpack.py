@@ -4,20 +4,31 @@ The tests compare the fast implementation with this one, and the benchmark uses 
 It is written from the rules of the game alone and shares no code with what it checks.
 So that it can be compared exactly, `act` is deterministic once new cells of captured prey are
 given, and `distribution` gives the choice of a teammate as probabilities.
+Of those who learned, the prey and the types H5 and H6, it reads the weights of the package.
 """
 
 from collections import Counter, deque
 from collections.abc import Iterator
+from functools import cache
 from heapq import heappop, heappush
 from math import exp
+from pathlib import Path
 
 import numpy as np
+from safetensors.numpy import load_file
 
 UP, RIGHT, DOWN, LEFT, STAY = range(5)
 TURN_LEFT, TURN_RIGHT = 5, 6
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1), (0, 0))
 TYPES = ("H1", "H2", "H3", "H4", "H7", "H8", "H9")
 WAITING = {"H7": "H2", "H8": "H3", "H9": "H4"}
+LEARNED = ("H5", "H6")
+WEIGHTS = Path(__file__).parent.parent / "src" / "dropin" / "teams" / "wolfpack" / "weights"
+
+PREY_ACTIONS = 7
+STUMBLES = 0.1  # how often a prey that learned does anything
+DEEP, SIDE = 9, 8  # its patch: its own row of cells and eight ahead, eight cells to either side
+WIDE = 2 * SIDE + 1
 
 Cell = tuple[int, int]
 
@@ -107,6 +118,129 @@ def uniform(count: int = 5) -> np.ndarray:
     return chances
 
 
+def softmax(numbers: np.ndarray) -> np.ndarray:
+    """Chances in proportion to the exponentials."""
+    powers = np.exp(numbers - numbers.max(), dtype=float)
+    return powers / powers.sum()
+
+
+def relu(x: np.ndarray) -> np.ndarray:
+    """Negative numbers become zero."""
+    return np.maximum(x, 0)
+
+
+def layer(weights: dict[str, np.ndarray], name: str, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weight [input, output] and bias [output] of a layer."""
+    return weights[f"{name}layers[{k}].weight"], weights[f"{name}layers[{k}].bias"]
+
+
+class Fleeing:
+    """What prey see that learned to flee, and what they think of their actions."""
+
+    def __init__(self, size: int, prey: int):
+        weights = load_file(WEIGHTS / "prey.safetensors")
+        # There are two networks; more prey take turns.
+        turns = np.arange(prey) % 2
+        layers = [layer(weights, "", k) for k in range(3)]
+        self.layers = [(weight[turns], bias[turns, None]) for weight, bias in layers]
+        self.outside = self._outside(size)
+
+    @staticmethod
+    def _outside(size: int) -> np.ndarray:
+        """For each way to face, row and column: which cells of the patch are not on the grid."""
+        row, col = np.arange(size)[:, None, None], np.arange(size)[None, :, None]
+        ahead, aside = np.divmod(np.arange(DEEP * WIDE), WIDE)
+        aside -= SIDE
+        ways = []
+        for facing in range(4):
+            (down, right), (side_down, side_right) = MOVES[facing], MOVES[(facing + 1) % 4]
+            at_row = row + ahead * down + aside * side_down
+            at_col = col + ahead * right + aside * side_right
+            ways.append((at_row < 0) | (at_row >= size) | (at_col < 0) | (at_col >= size))
+        return np.stack(ways).astype(np.float32)
+
+    def patches(self, game: "SlowWolfpack") -> np.ndarray:
+        """What each prey sees, turned with it: hunters, then prey, then the outside of the grid.
+
+        Captured prey are not seen, not even by themselves.
+        """
+        hunters = [cell for cell in game.hunters if cell is not None]
+        alive = [prey for prey, gone in zip(game.prey, game.captured, strict=True) if not gone]
+        things = [(0, cell) for cell in hunters] + [(1, cell) for cell in alive]
+        seen = np.zeros((len(game.prey), 3, DEEP * WIDE), np.float32)
+        for i, ((row, col), facing) in enumerate(zip(game.prey, game.facing, strict=True)):
+            (down, right), (side_down, side_right) = MOVES[facing], MOVES[(facing + 1) % 4]
+            for kind, cell in things:
+                rows, cols = cell[0] - row, cell[1] - col
+                ahead = rows * down + cols * right
+                aside = rows * side_down + cols * side_right
+                if 0 <= ahead < DEEP and -SIDE <= aside <= SIDE:
+                    seen[i, kind, ahead * WIDE + aside + SIDE] = 1
+            seen[i, 2] = self.outside[facing, row, col]
+        return seen.reshape(len(seen), -1)
+
+    def values(self, game: "SlowWolfpack") -> np.ndarray:
+        """The value of each action, [prey, action], by the network of each prey."""
+        (first, bias), *others = self.layers
+        x = self.patches(game)[:, None] @ first + bias
+        for weight, bias in others:
+            x = relu(x) @ weight + bias
+        return x[:, 0]
+
+
+class Block:
+    """Every node gets a message from every other node, and from all that a new vector.
+
+    Message and new vector come from two layers each. Nothing is between the last layer of the
+    messages and their sum, nor between this and its part of the next layer, so these are one.
+    """
+
+    def __init__(self, weights: dict[str, np.ndarray], name: str):
+        pair, pair_bias = layer(weights, f"{name}.message.", 0)
+        told, told_bias = layer(weights, f"{name}.message.", 1)
+        new, new_bias = layer(weights, f"{name}.node.", 0)
+        self.last, self.last_bias = layer(weights, f"{name}.node.", 1)
+        inputs, self.units = len(pair) // 2, pair.shape[1]
+        # For each node: as a sender, as a receiver, and its own part of the new vector.
+        self.alone = np.concatenate([pair[:inputs], pair[inputs:], new[:inputs]], axis=1)
+        self.alone_bias = np.concatenate([0 * pair_bias, pair_bias, new_bias])
+        self.heard, self.heard_bias = told @ new[inputs:], told_bias @ new[inputs:]
+
+    def __call__(self, nodes: np.ndarray, count: int) -> np.ndarray:
+        """The new vectors of the first `count` nodes."""
+        alone = nodes @ self.alone + self.alone_bias
+        send = alone[:, : self.units]
+        receive, own = alone[:count, self.units : 2 * self.units], alone[:count, 2 * self.units :]
+        pairs = relu(send[:, None] + receive)  # [sender, receiver, unit]
+        total = pairs.sum(axis=0) - relu(send[:count] + receive)  # nobody hears itself
+        new = own + total @ self.heard + (len(nodes) - 1) * self.heard_bias
+        return relu(new) @ self.last + self.last_bias
+
+
+class Hunting:
+    """The network of a hunter that learned, over all hunters and prey."""
+
+    def __init__(self, name: str):
+        weights = load_file(WEIGHTS / f"{name}.safetensors")
+        self.first, self.second = Block(weights, "first"), Block(weights, "second")
+        self.readout = [layer(weights, "readout.", k) for k in range(2)]
+
+    def numbers(self, hunters: list[Cell], prey: list[Cell], facing: list[int]) -> np.ndarray:
+        """A number for each action of each hunter, [hunter, action]; nobody is absent here."""
+        nodes = [(row / 10, col / 10, 1, 0, 0, 0, 0, 0) for row, col in hunters]
+        for (row, col), way in zip(prey, facing, strict=True):
+            nodes.append((row / 10, col / 10, 0, 1, way == 0, way == 1, way == 2, way == 3))
+        nodes = np.array(nodes, np.float32)
+        x = relu(self.first(nodes, len(nodes)))
+        x = relu(self.second(x, len(hunters)))
+        (weight, bias), (last, last_bias) = self.readout
+        return relu(x @ weight + bias) @ last + last_bias
+
+
+# The weights are read once.
+fleeing, hunting = cache(Fleeing), cache(Hunting)
+
+
 class SlowWolfpack:
     """One game. Slot 0 is the learner, the other slots hold teammates or are empty.
 
@@ -120,6 +254,8 @@ class SlowWolfpack:
     threshold: per slot how many others near its prey end the waiting of the teammate, or None
     counters: per slot the steps the teammate has left (paper) or has stayed (reference), or None
     waiting: steps left for each agent that exists but is absent; empty under the reference rules
+
+    If `learned`, teammates may also be of the types H5 and H6, and prey flee by their networks.
     """
 
     def __init__(
@@ -133,6 +269,7 @@ class SlowWolfpack:
         horizon=200,
         penalty=0.5,
         shaping=None,
+        learned=False,
     ):
         if rules not in ("paper", "reference"):
             raise ValueError(f"rules must be 'paper' or 'reference', not {rules!r}")
@@ -144,6 +281,11 @@ class SlowWolfpack:
         if shaping is None:
             shaping = 0.01 if rules == "reference" else 0.0
         self.penalty, self.shaping = penalty, shaping
+        self.pool = tuple(sorted(TYPES + LEARNED)) if learned else TYPES
+        self.fleeing = fleeing(size, prey) if learned else None
+        self.hunting = {name: hunting(name) for name in LEARNED} if learned else {}
+        # What each network said last, and where everybody was then.
+        self.known: dict[str, tuple[tuple, np.ndarray]] = {}
         self.rng = np.random.default_rng(seed)
         self.reset()
 
@@ -284,13 +426,17 @@ class SlowWolfpack:
 
         H1 acts at random, H2 and H3 are greedy, H4 shares out the cells next to the prey. H7, H8
         and H9 are these three in turn, but wait for others close to a prey; only they use the
-        radius and the threshold, by default those of the slot.
+        radius and the threshold, by default those of the slot. H5 draws by the softmax of what its
+        network says, H6 takes the best.
         """
-        if name not in TYPES:
+        if name not in self.pool:
             raise ValueError(f"unknown type {name!r}")
         me = self.hunters[slot]
         if me is None:
             raise ValueError(f"slot {slot} is empty")
+        if name in LEARNED:
+            numbers = self.numbers(name)[slot]
+            return certain(int(numbers.argmax())) if name == "H6" else softmax(numbers)
 
         alive = [prey for prey, gone in zip(self.prey, self.captured, strict=True) if not gone]
         if name in WAITING:
@@ -313,6 +459,21 @@ class SlowWolfpack:
                 return certain(step_towards(me, prey))
         target, _ = self._nearest(me, alive)
         return self._greedy(me, target) if name == "H2" else self._probabilistic(me, target)
+
+    def numbers(self, name: str) -> np.ndarray:
+        """What the network of a type says of each slot and action; nan for empty slots.
+
+        It is the same for all hunters, so it is kept until somebody moves.
+        """
+        place = (*self.hunters, *self.prey, *self.facing)
+        before, numbers = self.known.get(name, (None, None))
+        if before != place:
+            present = self._present()
+            hunters = [self.hunters[slot] for slot in present]
+            numbers = np.full((self.slots, 5), np.nan, np.float32)
+            numbers[present] = self.hunting[name].numbers(hunters, self.prey, self.facing)
+            self.known[name] = place, numbers
+        return numbers
 
     def _nearest(self, me: Cell, alive: list[Cell]) -> tuple[Cell, Cell]:
         """The nearest cell next to a prey that is alive, the first one on ties, and this prey."""
@@ -474,7 +635,7 @@ class SlowWolfpack:
     def _enter(self, slot: int) -> None:
         """A teammate with a new cell, type, radius, threshold and counter takes a slot."""
         [self.hunters[slot]] = self._draw_free(1)
-        self.types[slot] = TYPES[self._between(0, len(TYPES) - 1)]
+        self.types[slot] = self.pool[self._between(0, len(self.pool) - 1)]
         if self.rules == "paper":
             self.radius[slot], self.threshold[slot] = self._between(3, 5), 1
             self.counters[slot] = self._between(25, 35)
@@ -483,8 +644,24 @@ class SlowWolfpack:
             self.threshold[slot] = 1 if self.rng.random() < 0.7 else 2
             self.counters[slot] = 0
 
-    def step(self, learner_action: int, prey_actions) -> tuple[float, bool]:
-        """Teammates choose, all act, the team changes; a finished episode starts anew."""
+    def flee(self) -> list[int]:
+        """The action of each prey that learned: what it values most, or anything if it stumbles."""
+        actions = self.fleeing.values(self).argmax(axis=1).tolist()
+        for i, chance in enumerate(self.rng.random(self.prey_count)):
+            if chance < STUMBLES:
+                actions[i] = self._between(0, PREY_ACTIONS - 1)
+        return actions
+
+    def step(self, learner_action: int, prey_actions=None) -> tuple[float, bool]:
+        """Teammates choose, all act, the team changes; a finished episode starts anew.
+
+        Prey that learned choose for themselves if no actions are given, on what they see before
+        those captured reappear.
+        """
+        if prey_actions is None:
+            if self.fleeing is None:
+                raise ValueError("prey that did not learn have to be given their actions")
+            prey_actions = self.flee()
         actions = [STAY] * self.slots
         actions[0] = learner_action
         for slot in self._present()[1:]:

@@ -77,7 +77,14 @@ def test_as_a_teammate_it_does_what_it_would_do_as_the_learner():
     own = {slot: who.start(3) for slot in (1, 2)}
     for number in range(12):
         memory = jax.tree.map(lambda rows: rows[1:], state.cast.memory[0])
-        scene = Scene(jax.random.key(0), state.game, state.arrived, state.cast.character[1:], None)
+        scene = Scene(
+            jax.random.key(0),
+            state.game,
+            state.arrived,
+            state.cast.character[1:],
+            None,
+            state.game.present[1:],
+        )
         planned, _ = plan(scene, memory)
         for slot in (1, 2):
             order = np.array([slot if i == 0 else 0 if i == slot else i for i in range(3)])

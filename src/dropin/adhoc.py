@@ -13,6 +13,7 @@ from dropin.dice import Dice
 from dropin.errors import InputError, unknown
 from dropin.games import check_rules, find
 from dropin.games.base import Game, Outcome
+from dropin.sparse import where_needed
 from dropin.teams.openness import LEAST, Openness
 from dropin.teams.pool import Cast, Pool, select
 from dropin.teams.types import Recruit, Type, as_type
@@ -151,7 +152,7 @@ class AdHoc(eqx.Module):
 
     def reset(self, key: PRNGKeyArray) -> tuple[EnvState, Observation]:
         """The start of an episode."""
-        state = self._start(self._dice(key))
+        state = self.start(self.dice(key))
         return state, self._observe(state)
 
     def step(
@@ -161,11 +162,11 @@ class AdHoc(eqx.Module):
 
         Without `restart` an episode that ends stays at its end; the random numbers are the same.
         """
-        dice = self._dice(key)
+        dice = self.dice(key)
         actions, cast = self.team.pool.act(dice, state.cast, state.game, state.arrived, first=1)
         actions = jnp.concatenate([action[None], actions])
         state = EnvState(state.game, state.openness, cast, state.arrived)
-        return self._step(dice, state, actions, restart)
+        return self._step(key, dice, state, actions, restart)
 
     def step_all(
         self,
@@ -176,17 +177,24 @@ class AdHoc(eqx.Module):
         restart: bool = True,
     ) -> tuple[EnvState, TimeStep]:
         """The joint action of everybody: the same environment with every slot under control."""
-        return self._step(self._dice(key), state, actions, restart)
+        return self._step(key, self.dice(key), state, actions, restart)
 
     def _step(
-        self, dice: Dice, before: EnvState, actions: Int[Array, " slot"], restart: bool
+        self,
+        key: PRNGKeyArray,
+        dice: Dice,
+        before: EnvState,
+        actions: Int[Array, " slot"],
+        restart: bool,
     ) -> tuple[EnvState, TimeStep]:
         # Either the episode goes on or a new one starts, so both may use the same numbers.
         now, outcome, out = self._advance(dice.again(), before, actions)
         final = observation = self._observe(now)
         if restart:
             done = outcome.terminated | outcome.truncated
-            now = select(done, self._start(dice), now)
+            # Few environments of a batch are at the end of an episode.
+            fresh = where_needed(_Restart(dice.used), done, key, self)
+            now = select(done, fresh, now)
             observation = self._observe(now)
         time_step = TimeStep(
             observation=observation,
@@ -215,7 +223,8 @@ class AdHoc(eqx.Module):
         cast = self.team.pool.enter(dice, state.cast, entering, self.sides)
         return EnvState(game, openness, cast, entering), outcome, out
 
-    def _start(self, dice: Dice) -> EnvState:
+    def start(self, dice: Dice) -> EnvState:
+        """The start of an episode by these dice."""
         openness, present = self.team.openness.start(dice, self._seats)
         return EnvState(
             game=self.game.start(dice, present),
@@ -228,12 +237,23 @@ class AdHoc(eqx.Module):
     def _seats(self) -> Bool[Array, " slot"]:
         return self.game.seats(self.team.slots, self.team.limit)
 
-    def _dice(self, key: PRNGKeyArray) -> Dice:
-        return Dice(key, block=8 * self.slots + 8)
+    def dice(self, key: PRNGKeyArray, used: int = 0) -> Dice:
+        """The dice of a step."""
+        return Dice(key, block=8 * self.slots + 8, used=used)
 
     def _observe(self, state: EnvState) -> Observation:
         agents, shared = self.game.observe(state.game)
         return Observation(agents, shared, state.game.present, state.arrived)
+
+
+@dataclass(frozen=True)
+class _Restart:
+    """Starts an episode with the dice of a step, of which some numbers have been used."""
+
+    used: int
+
+    def __call__(self, key: PRNGKeyArray, env: AdHoc) -> EnvState:
+        return env.start(env.dice(key, self.used))
 
 
 def make(

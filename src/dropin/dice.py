@@ -41,11 +41,11 @@ class Dice:
     (2, 3)
     """
 
-    def __init__(self, key: PRNGKeyArray, block: int = 64):
+    def __init__(self, key: PRNGKeyArray, block: int = 64, used: int = 0):
         self._key = key
         self._block = block + block % 2
         self._blocks: list[UInt32[Array, " block"]] = []
-        self._used = 0
+        self._used = used
 
     def key(self) -> PRNGKeyArray:
         """A key that nothing else is drawn from."""
@@ -59,6 +59,11 @@ class Dice:
         copy = Dice(self._key, self._block)
         copy._blocks, copy._used = self._blocks, self._used  # blocks, once drawn, are shared
         return copy
+
+    @property
+    def used(self) -> int:
+        """How many numbers have been handed out."""
+        return self._used
 
     def bits(self, *shape: int) -> UInt32[Array, "..."]:
         """Uniform 32-bit numbers."""

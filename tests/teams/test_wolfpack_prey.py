@@ -18,10 +18,13 @@ from dropin.teams.wolfpack.prey import (
     action_values,
     networks,
     patches,
+    quick_values,
 )
 
 AHEAD = [(-1, 0), (0, 1), (1, 0), (0, -1)]
 SEE = jax.jit(lambda state: patches(10, state))
+NETS = networks(jax.random.key(5))
+QUICK = jax.jit(lambda state: quick_values(NETS, 10, state))
 
 
 def painted(hunters, prey, facing, captured, size=10):
@@ -55,6 +58,21 @@ def test_a_patch_shows_what_is_ahead(places, facing, captured):
     here = state([*hunters, None], prey, facing=facing, captured=captured)
     expected = painted(hunters, prey, facing, captured)
     assert np.array_equal(SEE(here), expected)
+
+
+@given(
+    places=st.lists(cells, min_size=6, max_size=6, unique=True),
+    facing=st.lists(st.integers(0, 3), min_size=3, max_size=3),
+    captured=st.lists(st.booleans(), min_size=3, max_size=3),
+)
+def test_values_without_a_picture_are_those_of_the_patch(places, facing, captured):
+    hunters, prey = places[:3], places[3:]
+    here = state([*hunters, None], prey, facing=facing, captured=captured)
+    x = painted(hunters, prey, facing, captured)
+    for number, layer in enumerate(NETS.layers):
+        weight, bias = np.float64(layer.weight)[[0, 1, 0]], np.float64(layer.bias)[[0, 1, 0]]
+        x = np.einsum("ki,kio->ko", np.maximum(x, 0) if number else x, weight) + bias
+    assert np.asarray(QUICK(here)) == pytest.approx(x, abs=1e-5)
 
 
 def test_a_prey_sees_ahead_and_beside_it_but_not_behind():

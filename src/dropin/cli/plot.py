@@ -19,7 +19,8 @@ def plot(
 ) -> None:
     """Draw the learning curves of runs, with 95 % intervals, and print where they end.
 
-    Intervals are over seeds where a directory holds several runs, otherwise over episodes.
+    Intervals are over seeds where a directory holds several runs, otherwise over episodes. With two
+    to four runs the picture shows every run instead.
 
     Args:
         directories: Each a run's directory, or one that holds runs of several seeds.

@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from dropin.models.layers import MLP
 
@@ -25,14 +25,27 @@ class Block(eqx.Module):
         self.node = MLP([inputs + outputs, hidden, outputs], key=keys[1])
 
     def __call__(
-        self, nodes: Float[Array, "node input"], present: Bool[Array, " node"]
-    ) -> Float[Array, "node output"]:
-        """The new vector of each node; those who are not present send nothing."""
-        return self.node.of_parts([nodes, self._received(nodes, present)])
+        self,
+        nodes: Float[Array, "node input"],
+        present: Bool[Array, " node"],
+        wanted: Int[Array, " wanted"] | None = None,
+    ) -> Float[Array, "wanted output"]:
+        """The new vector of each node, or of the wanted ones.
+
+        Those who are not present send nothing.
+        """
+        number = jnp.arange(nodes.shape[0])
+        who = number if wanted is None else wanted
+        mine = nodes if wanted is None else nodes[wanted]
+        senders = present[None, :] & (who[:, None] != number[None])
+        return self.node.of_parts([mine, self._received(nodes, mine, senders)])
 
     def _received(
-        self, nodes: Float[Array, "node input"], present: Bool[Array, " node"]
-    ) -> Float[Array, "node output"]:
+        self,
+        nodes: Float[Array, "node input"],
+        mine: Float[Array, "wanted input"],
+        senders: Bool[Array, "wanted node"],
+    ) -> Float[Array, "wanted output"]:
         """The sum of the messages to each node.
 
         The last layer of the message is linear, so it is applied to the sum of its inputs and not
@@ -41,9 +54,10 @@ class Block(eqx.Module):
         first, last = self.message.layers
         width = nodes.shape[1]
         sent = nodes @ first.weight[:width]
-        heard = nodes @ first.weight[width:] + first.bias[None]
-        hidden = jax.nn.relu(sent[None, :] + heard[:, None])  # [receiver, sender, hidden]
-        senders = present[None, :] & ~jnp.eye(nodes.shape[0], dtype=bool)
-        total = jnp.sum(jnp.where(senders[:, :, None], hidden, 0.0), axis=1)
+        heard = mine @ first.weight[width:] + first.bias[None]
+        total = jnp.zeros_like(heard)
+        for sender in range(nodes.shape[0]):  # One after another: no array of all pairs is made.
+            hidden = jax.nn.relu(sent[None, sender] + heard)
+            total = total + jnp.where(senders[:, sender, None], hidden, 0.0)
         count = jnp.sum(senders, axis=1, dtype=nodes.dtype)
         return total @ last.weight + count[:, None] * last.bias[None]

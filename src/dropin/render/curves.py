@@ -13,6 +13,8 @@ from dropin.training.directory import RunDirectory, runs_in
 from dropin.training.table import read_table
 
 ESTIMATORS = {"fixed": "mean", "legacy": "legacy"}
+FEW = 5
+"""With fewer seeds a picture shows every run: their interval would be too wide to say anything."""
 _COLOURS = ("#0b6e99", "#c2571a", "#4d8c2b", "#8a4fa3", "#b08900", "#b03060")
 
 
@@ -29,6 +31,8 @@ class Curve:
         # Only where all runs have come.
         self.steps = sorted(step for step, each in values.items() if len(each) == len(runs))
         self.points = [estimate(values[step]) for step in self.steps]
+        self.each = [list(run) for run in zip(*(values[step] for step in self.steps), strict=True)]
+        """The values of every run."""
         if len(runs) == 1 and column == "mean":
             rows = {int(row["step"]): row for row in runs[0]}
             self.low = [float(rows[step]["low"]) for step in self.steps]
@@ -123,7 +127,11 @@ def draw(
     for curve, colour in zip(found, _COLOURS * len(found), strict=False):
         steps = np.array(curve.steps) / 1e6
         axes.plot(steps, curve.means, color=colour, label=curve.label)
-        axes.fill_between(steps, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
+        if 1 < curve.seeds < FEW:
+            for run in curve.each:
+                axes.plot(steps, run, color=colour, alpha=0.4, linewidth=0.8)
+        else:
+            axes.fill_between(steps, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
     for number, each in enumerate(others):
         steps, means, width = (
             np.array(each["steps"]) / 1e6,

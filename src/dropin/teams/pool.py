@@ -111,11 +111,13 @@ class Pool(eqx.Module):
         kind, character, views, memory = jax.tree.map(
             lambda rows: rows[first:], (cast.type, cast.character, views, cast.memory)
         )
-        scene = Scene(dice.key(), state, arrived, character, views)
+        here = state.present[first:]
+        scene = Scene(dice.key(), state, arrived, character, views, asked=here)
         plans: dict[Callable[[Scene, Any], Int[Array, " actor"]], Any] = {}
         memories = []
         for number, each in enumerate(self.types):
-            plan, after = each.plan(scene, memory[number])
+            asked = replace(scene, asked=here & (kind == number))
+            plan, after = each.plan(asked, memory[number])
             others = plans.get(each.carry_out, plan)
             plans[each.carry_out] = select(kind == number, plan, others)
             memories.append(after)

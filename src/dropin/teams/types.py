@@ -25,6 +25,8 @@ class Scene(eqx.Module):
     """Random bits drawn at each actor's entry; a type takes from them what is individual."""
     views: Any
     """The same scene seen by each actor, a pytree with a leading actor axis."""
+    asked: Bool[Array, " actor"]
+    """Who is there and of the type that is asked: what it says of others is not used."""
 
 
 class Type(eqx.Module):

@@ -13,6 +13,7 @@ from dropin.dice import Dice, scale
 from dropin.errors import InputError
 from dropin.games.base import Feature, OneTeam, Outcome, with_changes
 from dropin.games.grid import draw_cells, position_of
+from dropin.settle import settle
 
 UP, RIGHT, DOWN, LEFT, STAY = range(5)
 MOVES = np.array([[-1, 0], [0, 1], [1, 0], [0, -1], [0, 0]], np.int32)
@@ -271,10 +272,10 @@ class Wolfpack(OneTeam):
     ) -> Int[Array, " both"]:
         """Where all end up. Every round in which cells are shared sends somebody back for good,
         since before the move all were apart: there are no more rounds than hunters and prey."""
-        at = named
+        before, at = settle(before), settle(named)
         for _ in range(len(before)):
             shared = jnp.sum(at[:, None] == at[None], axis=1) > 1
-            at = jnp.where(shared, before, at)
+            at = settle(jnp.where(shared, before, at))
         return at
 
     def observe(self, state: State) -> tuple[Float[Array, "slot 2"], Float[Array, " shared"]]:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from dropin.dice import pick
 from dropin.games.fortattack.game import SHOOT
 from dropin.models.layers import MLP, Linear
+from dropin.sparse import where_needed
 from dropin.teams.fortattack.view import View
 from dropin.teams.learned import learned
 from dropin.teams.types import Scene, Type
@@ -101,10 +102,10 @@ class LearnedFighter(Type):
     net: FighterNet
 
     def plan(self, scene: Scene, memory: Any) -> tuple[Int[Array, " actor"], Any]:
-        """The network is asked once, for the agents of its side alone."""
-        sides = scene.state.sides[-len(scene.character) :]
-        first, number = sides.index(self.side), sides.count(self.side)
-        views = jax.tree.map(lambda rows: rows[first : first + number], scene.views)
-        chances = jax.nn.softmax(self.net(jax.vmap(perceive)(views)), axis=-1)
-        drawn = pick(chances, views.chance[:, 0])
-        return jnp.pad(drawn, (first, len(sides) - first - number)), memory
+        """The network is asked for its own alone."""
+        drawn = jax.vmap(lambda asked, view: where_needed(_ask, asked, view, self.net, block=32))
+        return drawn(scene.asked, scene.views), memory
+
+
+def _ask(view: View, net: FighterNet) -> Int[Array, ""]:
+    return pick(jax.nn.softmax(net(perceive(view))), view.chance[0])

@@ -15,8 +15,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dropin.dice import pick
 from dropin.games.wolfpack.game import DOWN, LEFT, RIGHT, STAY, UP
+from dropin.sparse import where_needed
 from dropin.teams.types import CarryOut, Scene, Type
-from dropin.teams.wolfpack.search import NO_WAY, Search
+from dropin.teams.wolfpack.search import NO_WAY, Search, marked
 from dropin.teams.wolfpack.view import FAR, View, beside, distance
 
 ACTIONS = STAY + 1
@@ -200,15 +201,24 @@ class Waiting(eqx.Module):
 
 def chances(view: View, intent: Intent, search: Search) -> Chances:
     """How likely each action is, ways included: anything if there is no way to the goal."""
-    index = jnp.arange(view.size)
-    taken = jnp.concatenate([view.hunters, view.prey])
-    on_row, on_column = taken[:, :1] == index[None], taken[:, 1:] == index[None]
-    free = ~jnp.any(on_row[:, :, None] & on_column[:, None, :], axis=0)
     walks = jnp.all(intent.goal >= 0)
-    # Who does not walk is already there, so the search ends at once.
-    move = search(view.me, jnp.where(walks, intent.goal, view.me), free)
+    taken = jnp.concatenate([view.hunters, view.prey])
+    move = where_needed(_Way(search, view.size), walks, (view.me, intent.goal, taken), block=64)
     way = jnp.where(move == NO_WAY, any_of(ACTIONS), always(move))
     return jnp.where(walks, way, intent.chances)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """Looks for a way from a cell to another around those that are taken."""
+
+    search: Search
+    size: int
+
+    def __call__(self, given: tuple[Array, Array, Array], shared: tuple[()]) -> Int[Array, ""]:
+        del shared
+        start, goal, taken = given
+        return self.search(start, goal, marked(taken, self.size))
 
 
 @dataclass(frozen=True)

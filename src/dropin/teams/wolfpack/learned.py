@@ -5,14 +5,15 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from dropin.games.wolfpack.game import State
 from dropin.models.layers import MLP
 from dropin.models.relational import Block
+from dropin.sparse import where_needed
 from dropin.teams.learned import learned
 from dropin.teams.types import CarryOut, Scene, Type
-from dropin.teams.wolfpack.heuristics import ACTIONS, Intent, Legwork, always, do
+from dropin.teams.wolfpack.heuristics import ACTIONS, Chances, Intent, Legwork, always, do
 from dropin.teams.wolfpack.search import Search, shortest
 
 SCALE = 10.0
@@ -20,10 +21,7 @@ SCALE = 10.0
 
 
 class HunterNet(eqx.Module):
-    """A relational network over all hunters and prey: a number for each action of each hunter.
-
-    It is evaluated once for the whole grid, whoever is to act.
-    """
+    """A relational network over all hunters and prey: a number for each action of each hunter."""
 
     first: Block
     second: Block
@@ -35,13 +33,15 @@ class HunterNet(eqx.Module):
         self.second = Block(50, 40, 30, keys=(keys[2], keys[3]))
         self.readout = MLP([30, 35, ACTIONS], key=keys[4])
 
-    def __call__(self, state: State) -> Float[Array, "slot action"]:
-        """The numbers for the actions of whoever is in each slot."""
+    def __call__(
+        self, state: State, slots: Int[Array, " wanted"] | None = None
+    ) -> Float[Array, "wanted action"]:
+        """The numbers for the actions of whoever is in each slot, or in these."""
+        wanted = jnp.arange(len(state.hunters)) if slots is None else slots
         nodes = features(state)
-        slots = len(state.hunters)
         present = jnp.concatenate([state.present, jnp.ones(len(state.prey), bool)])
         hidden = jax.nn.relu(self.first(nodes, present))
-        return self.readout(jax.nn.relu(self.second(hidden, present))[:slots])
+        return self.readout(jax.nn.relu(self.second(hidden, present, wanted)))
 
 
 _NODE = 8
@@ -67,18 +67,26 @@ class LearnedHunter(Type):
     """That of the types it shares a pool with."""
 
     def plan(self, scene: Scene, memory: Any) -> tuple[Intent, Any]:
-        """What each actor is about to do; the network is asked once."""
-        numbers = self.net(scene.state)[-len(scene.character) :]
-        if self.greedy:
-            chances = jax.vmap(always)(jnp.argmax(numbers, axis=-1))
-        else:
-            chances = jax.nn.softmax(numbers, axis=-1)
+        """What each actor is about to do; the network is asked for its own alone."""
+        slots = jnp.arange(len(scene.state.hunters))[-len(scene.character) :]
+        chances = jax.vmap(
+            lambda asked, slot: where_needed(_ask, asked, (scene.state, slot), self, block=32)
+        )(scene.asked, slots)
         return jax.vmap(do)(chances), memory
+
+    def chances(self, state: State, slot: Int[Array, ""]) -> Chances:
+        """How likely each action of the hunter in a slot is."""
+        numbers = self.net(state, slot[None])[0]
+        return always(jnp.argmax(numbers)) if self.greedy else jax.nn.softmax(numbers)
 
     @property
     def carry_out(self) -> CarryOut:
         """Drawing an action, together with the other types of Wolfpack."""
         return Legwork(self.search)
+
+
+def _ask(given: tuple[State, Int[Array, ""]], hunter: LearnedHunter) -> Chances:
+    return hunter.chances(*given)
 
 
 def imitator(net: HunterNet | None = None, search: Search = shortest) -> LearnedHunter:

@@ -54,10 +54,17 @@ def _marks(
     state: State, things: Int[Array, "n 2"], there: Bool[Array, " n"]
 ) -> Bool[Array, "prey cell"]:
     """Which cells of the patches hold one of the things."""
+    place = _places(state, things, there)
+    return jnp.any(place[:, :, None] == jnp.arange(CELLS)[None, None], axis=1)
+
+
+def _places(
+    state: State, things: Int[Array, "n 2"], there: Bool[Array, " n"]
+) -> Int[Array, "prey n"]:
+    """The cell of each patch that holds each thing, or -1."""
     ahead, aside = relative(state.facing, things[None] - state.prey[:, None])
     inside = (ahead >= 0) & (ahead < DEEP) & (jnp.abs(aside) <= SIDE) & there[None]
-    place = jnp.where(inside, ahead * WIDE + aside + SIDE, -1)
-    return jnp.any(place[:, :, None] == jnp.arange(CELLS)[None, None], axis=1)
+    return jnp.where(inside, ahead * WIDE + aside + SIDE, -1)
 
 
 def _outside(size: int, state: State) -> Bool[Array, "prey cell"]:
@@ -83,9 +90,52 @@ def networks(key: PRNGKeyArray) -> MLP:
 
 def action_values(nets: MLP, seen: Float[Array, "prey seen"]) -> Float[Array, "prey action"]:
     """Of each prey by its own network; more than two prey take turns."""
-    which = np.arange(len(seen)) % NETWORKS
-    mine = nets if len(seen) == NETWORKS else jax.tree.map(lambda leaf: leaf[which], nets)
-    return eqx.filter_vmap(lambda net, each: net(each))(mine, seen)
+    return eqx.filter_vmap(lambda net, each: net(each))(_turns(nets, len(seen)), seen)
+
+
+def _turns(nets: MLP, prey: int) -> MLP:
+    """A network for each prey."""
+    which = np.arange(prey) % NETWORKS
+    return nets if prey == NETWORKS else jax.tree.map(lambda leaf: leaf[which], nets)
+
+
+def quick_values(nets: MLP, size: int, state: State) -> Float[Array, "prey action"]:
+    """The action values for what each prey sees, without a picture of it.
+
+    Few cells of a patch hold anything, and those on the grid form a rectangle: the first layer is
+    a sum of a few rows of its weights, and of differences of their running sums.
+    """
+    mine = _turns(nets, len(state.prey))
+    hunters = _places(state, state.hunters, state.present)
+    prey = _places(state, state.prey, ~state.captured)
+    # From a prey to the edges of the grid: ahead, and to either side.
+    last = size - 1 - state.prey
+    edges = jnp.stack([state.prey[:, 0], last[:, 1], last[:, 0], state.prey[:, 1]], axis=1)
+    way = (state.facing[:, None] + np.array([0, 1, 3])[None]) % 4
+    room = jnp.take_along_axis(edges, way, axis=1)
+
+    def values(net: MLP, hunters: Array, prey: Array, room: Array) -> Array:
+        first = net.layers[0]
+        parts = first.weight.reshape(3, CELLS, HIDDEN)
+        total = first.bias
+        for rows, places in zip(parts, (hunters, prey), strict=False):
+            for place in places:
+                total = total + jnp.where(place >= 0, rows[place], 0.0)
+        return net.after_first(total + _outside_sum(parts[2], room))
+
+    return eqx.filter_vmap(values)(mine, hunters, prey, room)
+
+
+def _outside_sum(
+    rows: Float[Array, "cell hidden"], room: Int[Array, " 3"]
+) -> Float[Array, " hidden"]:
+    """The sum of the rows of the cells off the grid, with so much room ahead, right and left."""
+    down, along = np.tri(DEEP, dtype=np.float32), np.tri(WIDE + 1, WIDE, -1, dtype=np.float32)
+    sums = jnp.einsum("dr,wc,rch->dwh", down, along, rows.reshape(DEEP, WIDE, HIDDEN))
+    deep = jnp.minimum(room[0], DEEP - 1)
+    right = SIDE + 1 + jnp.minimum(room[1], SIDE)
+    left = SIDE - jnp.minimum(room[2], SIDE)
+    return sums[-1, -1] - (sums[deep, right] - sums[deep, left])
 
 
 class Fleeing(eqx.Module):
@@ -104,7 +154,7 @@ class Fleeing(eqx.Module):
 
     def act(self, dice: Dice, size: int, state: State) -> tuple[Int[Array, " prey"], tuple[()]]:
         """The action of the highest value, or any."""
-        values = action_values(self.nets, patches(size, state))
+        values = quick_values(self.nets, size, state)
         best = jnp.argmax(values, axis=1).astype(jnp.int32)
         count = len(best)
         anything = dice.integers(0, PREY_ACTIONS - 1, count)

@@ -10,62 +10,98 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int
+from jax.custom_batching import custom_vmap
+from jaxtyping import Array, Bool, Int, UInt32
 
 from dropin.games.wolfpack.game import DOWN, LEFT, MOVES, RIGHT, STAY, UP
+from dropin.sparse import where_needed
 
 NO_WAY = -1
 
-Search = Callable[[Int[Array, " 2"], Int[Array, " 2"], Bool[Array, "size size"]], Int[Array, ""]]
-"""(start, goal, open cells) -> the first move, or NO_WAY. The start itself need not be open."""
+Rows = UInt32[Array, "size word"]
+"""Cells of a grid as bits: the first column of a row is the lowest bit of its first word."""
+BITS = 32
+
+Search = Callable[[Int[Array, " 2"], Int[Array, " 2"], Rows], Int[Array, ""]]
+"""(start, goal, obstacles) -> the first move, or NO_WAY. The start itself may be an obstacle."""
 
 
-def shortest(
-    start: Int[Array, " 2"], goal: Int[Array, " 2"], free: Bool[Array, "size size"]
-) -> Int[Array, ""]:
+def marked(cells: Int[Array, "n 2"], size: int) -> Rows:
+    """The grid with bits at these cells; those off the grid are left out."""
+    words = -(-size // BITS)
+    row, column = cells[:, 0, None, None], cells[:, 1, None, None]
+    here = (row == jnp.arange(size)[None, :, None]) & (
+        column // BITS == jnp.arange(words)[None, None]
+    )
+    bit = jnp.uint32(1) << (column % BITS).astype(jnp.uint32)
+    return jax.lax.reduce(jnp.where(here, bit, 0), jnp.uint32(0), jax.lax.bitwise_or, (0,))
+
+
+def _whole(size: int) -> np.ndarray:
+    """All cells of a grid."""
+    columns = np.arange(-(-size // BITS) * BITS).reshape(-1, BITS)
+    bits = np.where(columns < size, np.uint32(1) << (columns % BITS).astype(np.uint32), 0)
+    return np.broadcast_to(bits.sum(axis=1, dtype=np.uint32), (size, len(columns)))
+
+
+def shortest(start: Int[Array, " 2"], goal: Int[Array, " 2"], obstacles: Rows) -> Int[Array, ""]:
     """The first move of a shortest way; of several the first in the order of the actions.
 
     The cells within n steps of the goal spread until they meet the start.
     """
-    size = free.shape[0]
-    at_start, at_goal = _at(start, size), _at(goal, size)
-    free = free | at_start
+    size = obstacles.shape[0]
+    at_start, at_goal = marked(start[None], size), marked(goal[None], size)
+    free = (~obstacles & _whole(size)) | at_start
 
-    def spread(reached: Bool[Array, "size size"]) -> Bool[Array, "size size"]:
+    def spread(reached: Rows) -> Rows:
         grown = reached
         for move in range(STAY):
             grown = grown | _shifted(reached, move)
         return grown & free
 
-    def go_on(reach: tuple[Array, Array]) -> Array:
+    def go_on(reach: tuple[Rows, Rows]) -> Bool[Array, ""]:
         reached, grown = reach
-        return ~jnp.any(grown & at_start) & jnp.any(grown & ~reached)
+        return ~jnp.any(grown & at_start != 0) & jnp.any(grown != reached)
 
-    def step(reach: tuple[Array, Array]) -> tuple[Array, Array]:
+    def step(reach: tuple[Rows, Rows]) -> tuple[Rows, Rows]:
         _, grown = reach
         return grown, spread(grown)
 
     here = at_goal & free
     reached, grown = jax.lax.while_loop(go_on, step, (here, spread(here)))
-    found = jnp.any(grown & at_start) & ~jnp.any(at_start & at_goal)
+    found = jnp.any(grown & at_start != 0) & ~jnp.any(at_start & at_goal != 0)
     action = jnp.int32(STAY)
     for move in reversed(range(STAY)):
         # From the start this move leads into `reached`.
-        action = jnp.where(jnp.any(_shifted(reached, (move + 2) % 4) & at_start), move, action)
+        leads = jnp.any(_shifted(reached, (move + 2) % 4) & at_start != 0)
+        action = jnp.where(leads, move, action)
     return jnp.where(found, action, NO_WAY)
 
 
-def _at(cell: Int[Array, " 2"], size: int) -> Bool[Array, "size size"]:
-    index = jnp.arange(size)
-    return (index == cell[0])[:, None] & (index == cell[1])[None, :]
+def _shifted(rows: Rows, move: int) -> Rows:
+    """The cells after a move; those that leave the grid are gone, but for the right edge."""
+    if move == UP:
+        return jnp.pad(rows[1:], ((0, 1), (0, 0)))
+    if move == DOWN:
+        return jnp.pad(rows[:-1], ((1, 0), (0, 0)))
+    one, last = jnp.uint32(1), jnp.uint32(BITS - 1)
+    if move == RIGHT:
+        return (rows << one) | (jnp.pad(rows[:, :-1], ((0, 0), (1, 0))) >> last)
+    return (rows >> one) | (jnp.pad(rows[:, 1:], ((0, 0), (0, 1))) << last)
 
 
-def _shifted(cells: Bool[Array, "size size"], move: int) -> Bool[Array, "size size"]:
-    """The cells after a move; those that leave the grid are gone."""
-    down, right = MOVES[move]
-    padded = jnp.pad(cells, ((max(down, 0), max(-down, 0)), (max(right, 0), max(-right, 0))))
-    size = cells.shape[0]
-    return padded[max(-down, 0) :, max(-right, 0) :][:size, :size]
+def in_reading_order(
+    start: Int[Array, " 2"], goal: Int[Array, " 2"], obstacles: Rows
+) -> Int[Array, ""]:
+    """The first move of the way that the search of the authors' program finds.
+
+    Of the queued cells the first one (row by row) is taken out; each neighbour to which the way
+    over it is shorter than any before is queued (again). It ends when the goal is taken out.
+    """
+    quick = _without_search(start, goal, obstacles)
+    needed = (quick == NO_WAY) & jnp.any(start != goal)
+    found = where_needed(_search_in_reading_order, needed, (start, goal, obstacles))
+    return jnp.where(needed, found, quick)
 
 
 # The search keeps one number a cell: its cost, the move that led to it, and whether it is queued.
@@ -76,61 +112,87 @@ _CELL = 13
 _NOTHING = 2**30
 
 
-def in_reading_order(
-    start: Int[Array, " 2"], goal: Int[Array, " 2"], free: Bool[Array, "size size"]
-) -> Int[Array, ""]:
-    """The first move of the way that the search of the authors' program finds.
+def _search_in_reading_order(given: tuple[Array, Array, Rows], shared: tuple[()]) -> Array:
+    del shared
+    return _search_one(*given)
 
-    Of the queued cells the first one (row by row) is taken out; each neighbour to which the way
-    over it is shorter than any before is queued (again). It ends when the goal is taken out.
-    """
-    size = free.shape[0]
+
+@custom_vmap
+def _search_one(start: Array, goal: Array, obstacles: Rows) -> Array:
+    return _search_many(start[None], goal[None], obstacles[None])[0]
+
+
+@_search_one.def_vmap
+def _search_batch(size: int, batched: list[bool], *given: Array) -> tuple[Array, bool]:
+    rows = [
+        each if has else jnp.broadcast_to(each[None], (size, *each.shape))
+        for each, has in zip(given, batched, strict=True)
+    ]
+    return _search_many(*rows), True
+
+
+def _search_many(
+    start: Int[Array, "n 2"], goal: Int[Array, "n 2"], obstacles: UInt32[Array, "n size word"]
+) -> Int[Array, " n"]:
+    """Many searches side by side, by hand: `vmap` of a loop keeps a copy for those who are done."""
+    size = obstacles.shape[1]
     cells = np.arange(size * size, dtype=np.int32)
-    number, column = jnp.asarray(cells), cells % size
+    row, column = cells // size, cells % size
+    number = jnp.asarray(cells)[None]
+    bits = obstacles[:, row, column // BITS] >> jnp.asarray(column % BITS, jnp.uint32)[None]
+    free = bits & jnp.uint32(1) == 0
     steps = (MOVES[:STAY] @ np.array([size, 1])).tolist()
     # Whoever comes from the left cannot be in the first column, and so on.
     reachable = [
-        jnp.asarray(each) for each in (cells >= 0, column > 0, cells >= 0, column < size - 1)
+        jnp.asarray(each)[None] for each in (cells >= 0, column > 0, cells >= 0, column < size - 1)
     ]
-    origin, target = start[0] * size + start[1], goal[0] * size + goal[1]
-    quick = _without_search(start, goal, free)
+    origin, target = (cell[:, :1] * size + cell[:, 1:] for cell in (start, goal))
 
-    def go_on(search: tuple[Array, Array]) -> Array:
-        _, taken = search
-        return (taken != target) & (taken >= 0)
+    def first_queued(marks: Int[Array, "n cell"]) -> Int[Array, "n 1"]:
+        queued = jnp.where(marks & 1 == 1, (number << _CELL) | marks, _NOTHING)
+        return jnp.min(queued, axis=1, keepdims=True)
+
+    def goes_on(first: Int[Array, "n 1"]) -> Bool[Array, "n 1"]:
+        return (first >> _CELL != target) & (first < _NOTHING)
 
     def step(search: tuple[Array, Array]) -> tuple[Array, Array]:
-        marks, _ = search
-        first = jnp.min(jnp.where(marks & 1 == 1, (number << _CELL) | marks, _NOTHING))
-        taken, cost = first >> _CELL, ((first & ((1 << _CELL) - 1)) >> _COST) + 1
-        offered = (cost << _COST) | 1
+        marks, first = search
+        taken = jnp.where(goes_on(first), first >> _CELL, _NOTHING)
+        offered = (((first & ((1 << _CELL) - 1)) >> _COST) + 1 << _COST) | 1
         offers = jnp.full(marks.shape, _NOTHING)
         for move, ahead in enumerate(steps):
             here = (number == taken + ahead) & reachable[move]
             offers = jnp.where(here, offered | (move << _MOVE), offers)
         left = jnp.where(number == taken, marks & ~1, marks)
         marks = jnp.where(offers >> _COST < left >> _COST, offers, left)
-        return marks, jnp.where(first < _NOTHING, taken, NO_WAY)
+        return marks, first_queued(marks)
 
-    marks = jnp.where(free.reshape(-1), _UNSEEN, 0)
+    marks = jnp.where(free, _UNSEEN, 0)
     marks = jnp.where(number == origin, 1, marks)
-    first = jnp.where((origin == target) | (quick != NO_WAY), target, size * size)
-    marks, taken = jax.lax.while_loop(go_on, step, (marks, first))
+
+    def some_steps(search: tuple[Array, Array]) -> tuple[Array, Array]:
+        for _ in range(4):  # One too many changes nothing; asking whether to go on takes time.
+            search = step(search)
+        return search
+
+    marks, first = jax.lax.while_loop(
+        lambda search: jnp.any(goes_on(search[1])), some_steps, (marks, first_queued(marks))
+    )
 
     def back(way: tuple[Array, Array]) -> tuple[Array, Array]:
-        at, _ = way
-        move = (jnp.sum(jnp.where(number == at, marks, 0)) >> _MOVE) & 3
-        ahead = jnp.sum(jnp.where(jnp.arange(STAY) == move, jnp.array(steps), 0))
-        return at - ahead, move
+        at, move = way
+        here = jnp.sum(jnp.where(number == at, marks, 0), axis=1, keepdims=True) >> _MOVE & 3
+        move = jnp.where(at == origin, move, here)
+        ahead = jnp.sum(jnp.where(jnp.arange(STAY)[None] == move, jnp.array([steps]), 0), axis=1)
+        return jnp.where(at == origin, at, at - ahead[:, None]), move
 
-    found = (taken == target) & (quick == NO_WAY)
-    return jax.lax.while_loop(
-        lambda way: way[0] != origin, back, (jnp.where(found, target, origin), quick)
-    )[1]
+    at = jnp.where(first >> _CELL == target, target, origin)
+    way = (at, jnp.full(at.shape, NO_WAY))
+    return jax.lax.while_loop(lambda way: jnp.any(way[0] != origin), back, way)[1][:, 0]
 
 
 def _without_search(
-    start: Int[Array, " 2"], goal: Int[Array, " 2"], free: Bool[Array, "size size"]
+    start: Int[Array, " 2"], goal: Int[Array, " 2"], obstacles: Rows
 ) -> Int[Array, ""]:
     """The answer of the search in reading order where it is plain, else NO_WAY.
 
@@ -142,14 +204,11 @@ def _without_search(
       the goal as soon as it gets there from the row above, so it starts upwards if it can go along
       that row; only to the next cell, and in the first row, it goes left.
     """
-    size = free.shape[0]
-    row, column = jnp.arange(size)[:, None], jnp.arange(size)[None]
-    blocked = ~(free | _at(start, size))
+    size = obstacles.shape[0]
+    row = jnp.arange(size)
+    blocked = obstacles & ~marked(start[None], size)
     low, high = jnp.minimum(start, goal), jnp.maximum(start, goal)
-    across, down = (column >= low[1]) & (column <= high[1]), (row >= low[0]) & (row <= high[0])
-
-    def clear(cells: Bool[Array, "size size"]) -> Bool[Array, ""]:
-        return ~jnp.any(blocked & cells)
+    down = (row >= low[0]) & (row <= high[0])
 
     gap = goal - start
     above, beside = gap[0] < 0, gap[0] == 0
@@ -157,7 +216,18 @@ def _without_search(
     over = beside & (gap[1] < -1) & (start[0] > 0)
     along = jnp.where(above, goal[0], start[0] - over.astype(jnp.int32))
     at = jnp.where(above, start[1], goal[1])
-    open_way = clear((across & (row == along)) | (down & (column == at)))
+    between = _below(high[1] + 1, blocked.shape[1]) & ~_below(low[1], blocked.shape[1])
+    end = _below(at + 1, blocked.shape[1]) & ~_below(at, blocked.shape[1])
+    cells = jnp.where((row == along)[:, None], between[None], 0)
+    cells = cells | jnp.where(down[:, None], end[None], 0)
+    open_way = ~jnp.any(blocked & cells != 0)
     sideways = jnp.where(gap[1] > 0, RIGHT, LEFT)
     move = jnp.where(above | over, UP, jnp.where(gap[1] == 0, DOWN, sideways))
     return jnp.where(open_way & jnp.any(gap != 0), move, NO_WAY)
+
+
+def _below(column: Int[Array, ""], words: int) -> UInt32[Array, " word"]:
+    """The bits of all columns before this one."""
+    more = jnp.clip(column - BITS * jnp.arange(words), 0, BITS)
+    some = (jnp.uint32(1) << (more % BITS).astype(jnp.uint32)) - jnp.uint32(1)
+    return jnp.where(more == BITS, jnp.uint32(2**32 - 1), some)
