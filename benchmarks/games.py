@@ -71,7 +71,7 @@ def serve(game: str, rules: str, envs: int, cores: int) -> None:
     import dropin
 
     env = dropin.make(game, rules=rules, team_limit=SLOTS)
-    length = max(32, 4096 // envs)
+    length = max(64, 4096 // envs)
     each = envs // cores
 
     def run(state: Any, key: Any) -> Any:

@@ -24,7 +24,7 @@ from dropin.games.wolfpack import State, preset
 from dropin.teams.wolfpack.heuristics import chances
 from dropin.teams.wolfpack.pool import PATIENCE
 from dropin.teams.wolfpack.pool import types as wolfpack_types
-from dropin.teams.wolfpack.search import in_reading_order, marked, shortest
+from dropin.teams.wolfpack.search import in_reading_order, shortest
 from dropin.teams.wolfpack.view import Look
 
 SLOTS = 5
@@ -237,9 +237,12 @@ def test_searches_find_the_first_step_on_grids_with_many_obstacles(walls, size):
     """Rows of more than 32 cells take more than one word of bits."""
     cases = list(grids(1000 if size == 10 else 200, size, walls))
     start, goal, cells = (np.array([case[k] for case in cases], np.int32) for k in (0, 1, 3))
-    obstacles = jax.vmap(lambda some: marked(some, size))(cells)
-    ours = np.asarray(jax.jit(jax.vmap(shortest))(start, goal, obstacles))
-    theirs = np.asarray(jax.jit(jax.vmap(in_reading_order))(start, goal, obstacles))
+
+    def moves(search):
+        every = jax.vmap(lambda *given: search(*given, size))
+        return np.asarray(jax.jit(every)(start, goal, cells))
+
+    ours, theirs = moves(shortest), moves(in_reading_order)
     detours = closed = 0
     for k, (start_cell, goal_cell, blocked, _) in enumerate(cases):
         steps = shortest_first_steps(start_cell, goal_cell, blocked, size)

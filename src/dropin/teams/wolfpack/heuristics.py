@@ -15,9 +15,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dropin.dice import pick
 from dropin.games.wolfpack.game import DOWN, LEFT, RIGHT, STAY, UP
-from dropin.sparse import where_needed
 from dropin.teams.types import CarryOut, Scene, Type
-from dropin.teams.wolfpack.search import NO_WAY, Search, marked
+from dropin.teams.wolfpack.search import NO_WAY, Search
 from dropin.teams.wolfpack.view import FAR, View, beside, distance
 
 ACTIONS = STAY + 1
@@ -202,23 +201,10 @@ class Waiting(eqx.Module):
 def chances(view: View, intent: Intent, search: Search) -> Chances:
     """How likely each action is, ways included: anything if there is no way to the goal."""
     walks = jnp.all(intent.goal >= 0)
-    taken = jnp.concatenate([view.hunters, view.prey])
-    move = where_needed(_Way(search, view.size), walks, (view.me, intent.goal, taken), block=64)
+    goal = jnp.where(walks, intent.goal, view.me)
+    move = search(view.me, goal, jnp.concatenate([view.hunters, view.prey]), view.size)
     way = jnp.where(move == NO_WAY, any_of(ACTIONS), always(move))
     return jnp.where(walks, way, intent.chances)
-
-
-@dataclass(frozen=True)
-class _Way:
-    """Looks for a way from a cell to another around those that are taken."""
-
-    search: Search
-    size: int
-
-    def __call__(self, given: tuple[Array, Array, Array], shared: tuple[()]) -> Int[Array, ""]:
-        del shared
-        start, goal, taken = given
-        return self.search(start, goal, marked(taken, self.size))
 
 
 @dataclass(frozen=True)

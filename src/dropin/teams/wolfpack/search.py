@@ -6,6 +6,7 @@ row) is looked at first, and the way it finds may be a detour.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -22,8 +23,10 @@ Rows = UInt32[Array, "size word"]
 """Cells of a grid as bits: the first column of a row is the lowest bit of its first word."""
 BITS = 32
 
-Search = Callable[[Int[Array, " 2"], Int[Array, " 2"], Rows], Int[Array, ""]]
-"""(start, goal, obstacles) -> the first move, or NO_WAY. The start itself may be an obstacle."""
+Cell = Int[Array, " 2"]
+Search = Callable[[Cell, Cell, Int[Array, "taken 2"], int], Int[Array, ""]]
+"""(start, goal, cells that are taken, size of the grid) -> the first move, or NO_WAY; it is not
+looked for where the goal is the start, which itself may be taken."""
 
 
 def marked(cells: Int[Array, "n 2"], size: int) -> Rows:
@@ -44,11 +47,25 @@ def _whole(size: int) -> np.ndarray:
     return np.broadcast_to(bits.sum(axis=1, dtype=np.uint32), (size, len(columns)))
 
 
-def shortest(start: Int[Array, " 2"], goal: Int[Array, " 2"], obstacles: Rows) -> Int[Array, ""]:
-    """The first move of a shortest way; of several the first in the order of the actions.
+def shortest(start: Cell, goal: Cell, taken: Int[Array, "taken 2"], size: int) -> Int[Array, ""]:
+    """The first move of a shortest way; of several the first in the order of the actions."""
+    wanted = jnp.any(start != goal)
+    move = where_needed(_Shortest(size), wanted, (start, goal, taken), block=64)
+    return jnp.where(wanted, move, NO_WAY)
 
-    The cells within n steps of the goal spread until they meet the start.
-    """
+
+@dataclass(frozen=True)
+class _Shortest:
+    """The cells within n steps of the goal spread until they meet the start."""
+
+    size: int
+
+    def __call__(self, given: tuple[Cell, Cell, Array], shared: tuple[()]) -> Int[Array, ""]:
+        del shared
+        return _spread(*given[:2], marked(given[2], self.size))
+
+
+def _spread(start: Cell, goal: Cell, obstacles: Rows) -> Int[Array, ""]:
     size = obstacles.shape[0]
     at_start, at_goal = marked(start[None], size), marked(goal[None], size)
     free = (~obstacles & _whole(size)) | at_start
@@ -69,7 +86,7 @@ def shortest(start: Int[Array, " 2"], goal: Int[Array, " 2"], obstacles: Rows) -
 
     here = at_goal & free
     reached, grown = jax.lax.while_loop(go_on, step, (here, spread(here)))
-    found = jnp.any(grown & at_start != 0) & ~jnp.any(at_start & at_goal != 0)
+    found = jnp.any(grown & at_start != 0)
     action = jnp.int32(STAY)
     for move in reversed(range(STAY)):
         # From the start this move leads into `reached`.
@@ -91,17 +108,42 @@ def _shifted(rows: Rows, move: int) -> Rows:
 
 
 def in_reading_order(
-    start: Int[Array, " 2"], goal: Int[Array, " 2"], obstacles: Rows
+    start: Cell, goal: Cell, taken: Int[Array, "taken 2"], size: int
 ) -> Int[Array, ""]:
     """The first move of the way that the search of the authors' program finds.
 
     Of the queued cells the first one (row by row) is taken out; each neighbour to which the way
     over it is shorter than any before is queued (again). It ends when the goal is taken out.
     """
-    quick = _without_search(start, goal, obstacles)
-    needed = (quick == NO_WAY) & jnp.any(start != goal)
-    found = where_needed(_search_in_reading_order, needed, (start, goal, obstacles))
-    return jnp.where(needed, found, quick)
+    wanted = jnp.any(start != goal)
+    given = (start, goal, taken)
+    move, unknown = where_needed(_Plain(size), wanted, given, block=64)
+    found = where_needed(_InReadingOrder(size), unknown, given)
+    return jnp.where(wanted, jnp.where(unknown, found, move), NO_WAY)
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """What that search finds, if it is plain."""
+
+    size: int
+
+    def __call__(
+        self, given: tuple[Cell, Cell, Array], shared: tuple[()]
+    ) -> tuple[Int[Array, ""], Bool[Array, ""]]:
+        del shared
+        return _without_search(*given[:2], marked(given[2], self.size))
+
+
+@dataclass(frozen=True)
+class _InReadingOrder:
+    """That search."""
+
+    size: int
+
+    def __call__(self, given: tuple[Cell, Cell, Array], shared: tuple[()]) -> Int[Array, ""]:
+        del shared
+        return _search_one(*given[:2], marked(given[2], self.size))
 
 
 # The search keeps one number a cell: its cost, the move that led to it, and whether it is queued.
@@ -110,11 +152,6 @@ _UNSEEN = (1 << 13) - 2
 _CELL = 13
 """Above these bits there is room for the number of a cell."""
 _NOTHING = 2**30
-
-
-def _search_in_reading_order(given: tuple[Array, Array, Rows], shared: tuple[()]) -> Array:
-    del shared
-    return _search_one(*given)
 
 
 @custom_vmap
@@ -192,38 +229,68 @@ def _search_many(
 
 
 def _without_search(
-    start: Int[Array, " 2"], goal: Int[Array, " 2"], obstacles: Rows
-) -> Int[Array, ""]:
-    """The answer of the search in reading order where it is plain, else NO_WAY.
+    start: Cell, goal: Cell, obstacles: Rows
+) -> tuple[Int[Array, ""], Bool[Array, ""]]:
+    """The answer of the search in reading order where it is plain, and whether it is not.
 
-    Before it looks at a row, the search is done with all rows above. So
+    Before it looks at a row, the search is done with all rows above: with what can be reached
+    there from the cell over the start. So
 
-    * to a goal below, it first goes along its own row and then down, if these cells are free;
-    * to a goal above, it starts upwards if it can get to the goal's row and along it;
-    * to a goal in its own row, it goes right if the cells between are free. To the left it looks at
-      the goal as soon as it gets there from the row above, so it starts upwards if it can go along
-      that row; only to the next cell, and in the first row, it goes left.
+    * to a goal above, or further to the left, it starts upwards if the goal can be reached so;
+    * to a goal below, it goes along its own row and then down, if these cells are free. If the
+      cell over the goal is not, it gets there from the left, or from the right if it must;
+    * to a goal to the right it goes along its own row, or else starts upwards if it can go along
+      the row above; and to the left if the goal is next to it, or there is no row above;
+    * there is no way to a goal that is taken, or whose neighbours all are.
     """
-    size = obstacles.shape[0]
-    row = jnp.arange(size)
+    size, words = obstacles.shape
+    rows = jnp.arange(size)
     blocked = obstacles & ~marked(start[None], size)
-    low, high = jnp.minimum(start, goal), jnp.maximum(start, goal)
-    down = (row >= low[0]) & (row <= high[0])
-
+    row, column = start[0], start[1]
     gap = goal - start
-    above, beside = gap[0] < 0, gap[0] == 0
-    # The row of the start, of the goal, or the one above both; and the column at its end.
-    over = beside & (gap[1] < -1) & (start[0] > 0)
-    along = jnp.where(above, goal[0], start[0] - over.astype(jnp.int32))
-    at = jnp.where(above, start[1], goal[1])
-    between = _below(high[1] + 1, blocked.shape[1]) & ~_below(low[1], blocked.shape[1])
-    end = _below(at + 1, blocked.shape[1]) & ~_below(at, blocked.shape[1])
-    cells = jnp.where((row == along)[:, None], between[None], 0)
-    cells = cells | jnp.where(down[:, None], end[None], 0)
-    open_way = ~jnp.any(blocked & cells != 0)
-    sideways = jnp.where(gap[1] > 0, RIGHT, LEFT)
-    move = jnp.where(above | over, UP, jnp.where(gap[1] == 0, DOWN, sideways))
-    return jnp.where(open_way & jnp.any(gap != 0), move, NO_WAY)
+
+    def taken(column: Array) -> Bool[Array, " size"]:
+        """Which cells of a column are, or are not on the grid."""
+        one = _below(column + 1, words) & ~_below(column, words)
+        return jnp.any(blocked & one[None] != 0, axis=1) | (column < 0) | (column >= size)
+
+    def along(end: Array) -> Bool[Array, " size"]:
+        """In which rows all cells from the start's column to another are free."""
+        low, high = jnp.minimum(column, end), jnp.maximum(column, end)
+        between = _below(high + 1, words) & ~_below(low, words)
+        return ~jnp.any(blocked & between[None] != 0, axis=1)
+
+    def upright(taken: Array, end: Array) -> Bool[Array, " size"]:
+        """From which rows all cells of a column are free up to the row of its end."""
+        low, high = jnp.minimum(rows, end)[:, None], jnp.maximum(rows, end)[:, None]
+        return ~jnp.any(taken[None] & (rows[None] >= low) & (rows[None] <= high), axis=1)
+
+    def below(end: Array) -> tuple[Bool[Array, ""], Int[Array, ""]]:
+        """Whether the way along the own row and then down to this column is free, and its start."""
+        free = along(end) & upright(taken(end), goal[0])
+        sideways = jnp.where(end > column, RIGHT, LEFT)
+        return jnp.any(free & (rows == row)), jnp.where(end == column, DOWN, sideways)
+
+    in_column = taken(goal[1])
+    ways = upright(taken(column), row) & along(goal[1]) & upright(in_column, goal[0])
+    straight = jnp.any(ways & (rows == row))
+    over = jnp.any(ways & (rows < row))
+    just_over = jnp.any(ways & (rows == row - 1))
+
+    at, over_it, under_it = (rows == goal[0] + k for k in (0, -1, 1))
+    left, right = (jnp.any(taken(goal[1] + k) & at) for k in (-1, 1))
+    roof, floor = (~jnp.any(~in_column & row) for row in (over_it, under_it))
+    closed = jnp.any(in_column & at) | (left & right & roof & floor)
+    from_side, side_move = below(goal[1] + jnp.where(left, 1, -1))
+    down = jnp.where(straight, below(goal[1])[1], NO_WAY)
+    down = jnp.where(roof & from_side, side_move, down)
+
+    up = jnp.where(over, UP, NO_WAY)
+    rightwards = jnp.where(straight, RIGHT, jnp.where(just_over, UP, NO_WAY))
+    plain_left = straight & ((gap[1] == -1) | (row == 0))
+    sideways = jnp.where(gap[1] > 0, rightwards, jnp.where(plain_left, LEFT, up))
+    move = jnp.where(gap[0] < 0, up, jnp.where(gap[0] > 0, down, sideways))
+    return jnp.where(closed, NO_WAY, move), ~closed & (move == NO_WAY)
 
 
 def _below(column: Int[Array, ""], words: int) -> UInt32[Array, " word"]:
