@@ -23,7 +23,7 @@ def _actions(rules):
 
     def once(key, here, sight):
         dice = Dice(key)
-        cast = pool.start(dice, SLOTS)
+        cast = pool.start(dice, (0,) * SLOTS)
         # The character decides the sight: sights are (1, 2, 3) in the paper's rules.
         character = jnp.broadcast_to((sight - 1).astype(jnp.uint32), (SLOTS,))
         columns = []

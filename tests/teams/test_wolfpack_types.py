@@ -262,7 +262,7 @@ def test_the_pool_acts_by_type(rules):
 
     def act(key):
         dice = Dice(key)
-        cast = pool.start(dice, SLOTS)
+        cast = pool.start(dice, (0,) * SLOTS)
         greedy = jnp.full(SLOTS, pool.names.index("H2"))
         return pool.act(dice, type(cast)(greedy, cast.character, cast.memory), here, here.present)
 

@@ -275,12 +275,12 @@ def _loss(
         def mean(values: Array, acted: Array = acted, number: Array = number) -> Array:
             return jnp.sum(values * acted) / number
 
-        gains = gains - mean(gains)
-        gains = gains / (jnp.sqrt(mean(gains**2)) + 1e-6)
+        above = gains - mean(gains)
+        above = above / (jnp.sqrt(mean(above**2)) + 1e-6)
         likely = jax.nn.log_softmax(squad.policy(lived.seen))
         ratio = jnp.exp(_of(likely, lived.actions) - lived.likely)
         near = jnp.clip(ratio, 1 - recipe.clip, 1 + recipe.clip)
-        policy = -mean(jnp.minimum(ratio * gains, near * gains))
+        policy = -mean(jnp.minimum(ratio * above, near * above))
         value = mean((squad.value(lived.seen)[..., 0] - goals) ** 2)
         entropy = mean(-jnp.sum(jnp.exp(likely) * likely, axis=-1))
         total = total + policy + 0.5 * value - recipe.entropy * entropy

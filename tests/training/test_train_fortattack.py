@@ -48,7 +48,8 @@ def test_a_run_tells_how_well_the_learner_shoots(finished, capsys):
     for name in ("metrics", "evaluation"):
         rows = read_table(finished / f"{name}.csv")
         told = [float(row["shooting_accuracy"]) for row in rows if row["shooting_accuracy"]]
-        assert told
+        # Those who explore shoot now and then; a greedy learner may never.
+        assert told or name == "evaluation"
         assert all(0 <= each <= 1 for each in told)
     row = {**rows[-1], "shooting_accuracy": 0.25}
     numbers = {name: float(row[name]) for name in ("mean", "low", "high")}
@@ -76,9 +77,9 @@ def test_a_place_that_is_not_finite_stops_the_run_with_its_slot_and_step(finishe
     run = Run(files, files.config(), None, None)
     run.restore()
     run.state = eqx.tree_at(
-        lambda state: (state.env.game.x, state.updates),
+        lambda state: (state.env.game.heading, state.updates),
         run.state,
-        (run.state.env.game.x.at[1, 4].set(jnp.nan), jnp.int32(0)),
+        (run.state.env.game.heading.at[1, 4].set(jnp.nan), jnp.int32(0)),
     )
     with pytest.raises(StoppedError, match="in slot 4 was not a number at step 0"):
         run.go(Reporter(), lambda: False)
@@ -111,4 +112,6 @@ def test_screens_show_what_a_game_adds(capsys):
     board.begin("a run", 0, 10)
     board.metrics(row)
     board.console.print(board._draw())
-    assert "shooting" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "shoot" in out
+    assert "0.42" in out
