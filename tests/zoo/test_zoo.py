@@ -202,7 +202,7 @@ def test_the_command_trains_and_installs(tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 def test_a_recipe_remakes_its_weights_as_good_as_the_card_says(tmp_path):
     """The same recipe and seed once more; every score within the interval on the card."""
-    name = "lbf/H5"
+    name = "wolfpack/H5"
     _, card = prepare(find(name).load(), tmp_path)
     told = scores(name)
     for each in read_json(card)["scores"]:
