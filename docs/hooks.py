@@ -6,6 +6,7 @@ A page holds a marker, and the build puts what it names in its place:
     <!-- types lbf paper -->           the types of its pool
     <!-- settings lbf -->              every constant of a game and its team, rules side by side
     <!-- recipes lbf/H5 -->            every constant of recipes of the zoo, side by side
+    <!-- fights paper -->              what the types of FortAttack do, from their cards
     <!-- options play -->              the options of a command
     <!-- run dropin games -->          what a command prints
     <!-- example batch.py -->          a program in examples/
@@ -32,7 +33,8 @@ import dropin
 from dropin.cli import look, play
 from dropin.games import RULES
 from dropin.games.base import Feature
-from dropin.zoo import find
+from dropin.zoo import RECIPES, find
+from dropin.zoo.cards import read_card
 
 SLOTS = 5
 MEANINGS = {
@@ -63,7 +65,7 @@ MEANINGS = {
 PARTS = ("game", "team.openness", "team.pool.look", "team.pool.look.patience")
 """Where the settings of an environment are; a game may lack some."""
 
-MARKER = re.compile(r"<!-- (features|types|settings|recipes|options|run|example|file) (.+?) -->")
+MARKER = re.compile(r"<!-- ([a-z]+) (.+?) -->")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -136,6 +138,30 @@ def recipes(*names: str) -> str:
 
 MISSING = object()
 """The value of a setting that there is not."""
+
+
+def fights(rules: str) -> str:
+    """Each side's types beside each other: against each type of the other side, and how."""
+    tables = []
+    for side, others in (("G", "A"), ("A", "G")):
+        cards = [read_card(n) for n in RECIPES if n.startswith(f"fortattack/{side}")]
+        told = [
+            {each["what"].removesuffix(f", rules {rules}"): each["mean"] for each in card["scores"]
+             if each["what"].endswith(f"rules {rules}")}
+            for card in cards
+        ]  # fmt: skip
+        head = [what.removeprefix("forts that fall, ") for what in told[0]]
+        rows = [
+            (
+                f"**{card['name'].removeprefix('fortattack/')}**",
+                *(f"{x:.2f}" for x in each.values()),
+            )
+            for card, each in zip(cards, told, strict=True)
+        ]
+        assert all(list(each) == list(told[0]) for each in told)
+        assert others in head[0]
+        tables.append(_table(("forts that fall", *head), rows))
+    return "\n\n".join(tables)
 
 
 def _get(found: Any, path: str) -> Any:
@@ -218,6 +244,7 @@ FILLERS = {
     "types": types,
     "settings": settings,
     "recipes": recipes,
+    "fights": fights,
     "options": options,
     "run": run,
     "example": example,

@@ -52,7 +52,7 @@ def updated(request):
     for _ in range(8):
         state = after
         gradient, judged = _gradient(env, state)
-        after, metrics = eqx.filter_jit(follow)(CONFIG, state, gradient, judged)
+        after, metrics = eqx.filter_jit(follow)(CONFIG, state, gradient, judged, jnp.zeros((0, 2)))
     collected = judged.collected
     temperature = float(exploration(CONFIG, state)[1])
     plain = jax.tree.map(_plain, (state, collected.steps, after, gradient))

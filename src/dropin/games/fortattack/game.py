@@ -136,11 +136,13 @@ class FortAttack(eqx.Module):
     radius: Float[Array, ""] = _number(0.05)
     """Of an agent."""
     time_step: Float[Array, ""] = _number(0.1)
+    """The time of a step."""
     damping: Float[Array, ""] = _number(0.25)
     """The part of the speed that is lost in a step."""
     thrust: Float[Array, ""] = _number(3.0)
     """The acceleration of an agent that moves."""
     top_speed: Float[Array, ""] = _number(3.0)
+    """No agent is faster."""
     turn: Float[Array, ""] = _number(0.17)
     """The angle of a turn."""
     stiffness: Float[Array, ""] = _number(100.0)
