@@ -100,6 +100,8 @@ def test_resume_of_a_finished_run_and_of_another_config(runs, capsys):
 
 def test_ctrl_c_makes_all_runs_save(runs, tmp_path):
     """As a terminal does: the signal goes to the whole group of the command."""
+    # In the background of a shell it is ignored, and would be by what is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     long = [*tiny.ARGUMENTS, "steps=100000000", "checkpoint_every=100000000"]
     command = [sys.executable, "-m", "dropin.cli", "train", "lbf", "gpl-q", "--seeds", "0,1"]
     process = subprocess.Popen(
@@ -113,7 +115,11 @@ def test_ctrl_c_makes_all_runs_save(runs, tmp_path):
             break
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
-    out, _ = process.communicate(timeout=120)
+    try:
+        out, _ = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        raise
     assert process.returncode == 130
     assert f"Go on with: dropin train --resume {tmp_path / 'runs'}" in out
     for table in tables:
