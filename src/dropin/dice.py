@@ -100,10 +100,11 @@ def scale(chance: Float[Array, "*n"], number: Int[Array, "*#n"]) -> Int[Array, "
 
 def pick(chances: Float[Array, "*n option"], chance: Float[Array, "*n"]) -> Int[Array, "*n"]:
     """One of several options with these chances, by a uniform number in [0, 1)."""
-    index = jnp.arange(chances.shape[-1])
-    each = jnp.expand_dims(index, range(chance.ndim))
-    before = jnp.expand_dims(index[None] <= index[:, None], range(chance.ndim))
-    up_to = jnp.sum(jnp.where(before, chances[..., None, :], 0.0), axis=-1)
-    # The chances may add up to a little less than one.
-    last = jnp.max(jnp.where(chances > 0, each, 0), axis=-1)
-    return jnp.minimum(jnp.sum(up_to <= chance[..., None], axis=-1), last)
+    up_to = jnp.zeros_like(chance)
+    picked = last = jnp.zeros(chance.shape, jnp.int32)
+    for option in range(chances.shape[-1]):
+        up_to = up_to + chances[..., option]
+        picked = picked + (up_to <= chance)
+        # The chances may add up to a little less than one.
+        last = jnp.where(chances[..., option] > 0, option, last)
+    return jnp.minimum(picked, last)

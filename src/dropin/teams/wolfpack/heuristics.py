@@ -141,11 +141,12 @@ class Probabilistic(eqx.Module):
         size = jnp.abs(gap).astype(jnp.float32)
         if not self.errs:
             size = jnp.where(gap == 0, -jnp.inf, size)
-        axis = jax.nn.softmax(size / TEMPERATURE)
+        upright = jax.nn.sigmoid((size[0] - size[1]) / TEMPERATURE)
         vertical = self._direction(view, jnp.where(gap[0] >= 0, DOWN, UP), 0)
         sideways = self._direction(view, jnp.where(gap[1] >= 0, RIGHT, LEFT), 1)
         # Standing on the target is standing next to a living prey, which is pounced on.
-        approach = jnp.where(jnp.any(gap != 0), axis[0] * vertical + axis[1] * sideways, 0.0)
+        either = upright * vertical + (1 - upright) * sideways
+        approach = jnp.where(jnp.any(gap != 0), either, 0.0)
         return do(_hunt(view, target, approach))
 
     def _direction(self, view: View, good: Int[Array, ""], axis: int) -> Chances:

@@ -61,10 +61,10 @@ def _marks(
 def _places(
     state: State, things: Int[Array, "n 2"], there: Bool[Array, " n"]
 ) -> Int[Array, "prey n"]:
-    """The cell of each patch that holds each thing, or -1."""
+    """The cell of each patch that holds each thing, or one more than there are."""
     ahead, aside = relative(state.facing, things[None] - state.prey[:, None])
     inside = (ahead >= 0) & (ahead < DEEP) & (jnp.abs(aside) <= SIDE) & there[None]
-    return jnp.where(inside, ahead * WIDE + aside + SIDE, -1)
+    return jnp.where(inside, ahead * WIDE + aside + SIDE, CELLS)
 
 
 def _outside(size: int, state: State) -> Bool[Array, "prey cell"]:
@@ -119,8 +119,9 @@ def quick_values(nets: MLP, size: int, state: State) -> Float[Array, "prey actio
         parts = first.weight.reshape(3, CELLS, HIDDEN)
         total = first.bias
         for rows, places in zip(parts, (hunters, prey), strict=False):
+            or_nothing = jnp.pad(rows, ((0, 1), (0, 0)))
             for place in places:
-                total = total + jnp.where(place >= 0, rows[place], 0.0)
+                total = total + or_nothing.at[place].get(mode="promise_in_bounds")
         return net.after_first(total + _outside_sum(parts[2], room))
 
     return eqx.filter_vmap(values)(mine, hunters, prey, room)
