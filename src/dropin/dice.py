@@ -104,7 +104,7 @@ def pick(chances: Float[Array, "*n option"], chance: Float[Array, "*n"]) -> Int[
     picked = last = jnp.zeros(chance.shape, jnp.int32)
     for option in range(chances.shape[-1]):
         up_to = up_to + chances[..., option]
-        picked = picked + (up_to <= chance)
+        picked = picked + (up_to <= chance).astype(jnp.int32)
         # The chances may add up to a little less than one.
         last = jnp.where(chances[..., option] > 0, option, last)
     return jnp.minimum(picked, last)
