@@ -18,15 +18,9 @@ from dropin.errors import InputError
 from dropin.games.fortattack import preset
 from dropin.games.fortattack.game import DOWN as GO_DOWN
 from dropin.games.fortattack.game import LEFT as GO_LEFT
-from dropin.games.fortattack.game import (
-    NOTHING,
-    RIGHT,
-    SHOOT,
-    TURN_LEFT,
-    TURN_RIGHT,
-    Geometry,
-)
+from dropin.games.fortattack.game import NOTHING, RIGHT, SHOOT, TURN_LEFT, TURN_RIGHT
 from dropin.games.fortattack.game import UP as GO_UP
+from dropin.games.fortattack.state import Geometry
 from dropin.teams.fortattack.openness import Shooting
 
 RULES = ("paper", "reference")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from dropin.adhoc import make
 from dropin.dice import Dice
 from dropin.errors import InputError
-from dropin.games.fortattack.game import SHOOT, Geometry
+from dropin.games.fortattack.game import SHOOT
+from dropin.games.fortattack.state import Geometry
 from dropin.teams.fortattack.learned import FighterNet, LearnedFighter, perceive
 from dropin.teams.fortattack.openness import Shooting
 from dropin.teams.fortattack.view import Look

@@ -6,7 +6,7 @@ import numpy as np
 from rich.text import Text
 
 from dropin.adhoc import AdHoc, EnvState, TimeStep
-from dropin.games.fortattack.game import ATTACKER
+from dropin.games.fortattack.state import ATTACKER
 from dropin.render.grid import NEW, agent_mark, grid_text, together
 from dropin.render.picture import INK, PAPER, Canvas, Names
 

@@ -5,6 +5,7 @@ on each side, which is self-play; whoever is in no squad acts by a type of the p
 with a shot: what happens while an agent is away is not its own doing.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -164,9 +165,9 @@ class PPO(Recipe):
             key=key,
         )
 
+    @abstractmethod
     def field(self) -> Arenas:
         """Where it is trained."""
-        raise NotImplementedError
 
     def train(self, state: Learning) -> tuple[Learning, dict[str, Any]]:
         """A chunk of updates."""

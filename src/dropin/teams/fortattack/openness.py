@@ -9,7 +9,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dropin.dice import Dice
 from dropin.errors import InputError
-from dropin.games.fortattack.game import FortAttack, Happened
+from dropin.games.fortattack.game import FortAttack
+from dropin.games.fortattack.state import Happened
 
 
 def _number(default: float) -> Any:

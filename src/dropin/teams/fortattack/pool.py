@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from functools import partial
 
-from dropin.games.fortattack.game import ATTACKER, GUARD, FortAttack
+from dropin.games.fortattack.game import FortAttack
 from dropin.games.fortattack.game import preset as game
+from dropin.games.fortattack.state import ATTACKER, GUARD
 from dropin.teams.fortattack import learned
 from dropin.teams.fortattack import scripted as by
 from dropin.teams.fortattack.openness import Shooting, of

@@ -17,7 +17,6 @@ from dropin.dice import scale
 from dropin.games.fortattack.game import (
     DOWN,
     FACING,
-    GUARD,
     LEFT,
     NOTHING,
     RIGHT,
@@ -26,6 +25,7 @@ from dropin.games.fortattack.game import (
     TURN_RIGHT,
     UP,
 )
+from dropin.games.fortattack.state import GUARD
 from dropin.teams.fortattack.view import View
 from dropin.teams.types import Scene, Type
 

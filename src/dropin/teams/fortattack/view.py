@@ -6,7 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dropin.dice import Dice
-from dropin.games.fortattack.game import FortAttack, Geometry, State
+from dropin.games.fortattack.game import FortAttack
+from dropin.games.fortattack.state import Geometry, State
 
 
 class View(eqx.Module):

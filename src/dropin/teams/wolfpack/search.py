@@ -7,6 +7,7 @@ row) is looked at first, and the way it finds may be a detour.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -50,22 +51,25 @@ def _whole(size: int) -> np.ndarray:
 def shortest(start: Cell, goal: Cell, taken: Int[Array, "taken 2"], size: int) -> Int[Array, ""]:
     """The first move of a shortest way; of several the first in the order of the actions."""
     wanted = jnp.any(start != goal)
-    move = where_needed(_Shortest(size), wanted, (start, goal, taken), block=64)
+    move = where_needed(_On(size, _spread), wanted, (start, goal, taken), block=64)
     return jnp.where(wanted, move, NO_WAY)
 
 
 @dataclass(frozen=True)
-class _Shortest:
-    """The cells within n steps of the goal spread until they meet the start."""
+class _On:
+    """Something that is found on a grid of this size, given cells that are taken."""
 
     size: int
+    find: Callable[[Cell, Cell, Rows], Any]
 
-    def __call__(self, given: tuple[Cell, Cell, Array], shared: tuple[()]) -> Int[Array, ""]:
+    def __call__(self, given: tuple[Cell, Cell, Array], shared: tuple[()]) -> Any:
         del shared
-        return _spread(*given[:2], marked(given[2], self.size))
+        start, goal, taken = given
+        return self.find(start, goal, marked(taken, self.size))
 
 
 def _spread(start: Cell, goal: Cell, obstacles: Rows) -> Int[Array, ""]:
+    """The cells within n steps of the goal spread until they meet the start."""
     size = obstacles.shape[0]
     at_start, at_goal = marked(start[None], size), marked(goal[None], size)
     free = (~obstacles & _whole(size)) | at_start
@@ -117,33 +121,9 @@ def in_reading_order(
     """
     wanted = jnp.any(start != goal)
     given = (start, goal, taken)
-    move, unknown = where_needed(_Plain(size), wanted, given, block=64)
-    found = where_needed(_InReadingOrder(size), unknown, given)
+    move, unknown = where_needed(_On(size, _without_search), wanted, given, block=64)
+    found = where_needed(_On(size, _search_one), unknown, given)
     return jnp.where(wanted, jnp.where(unknown, found, move), NO_WAY)
-
-
-@dataclass(frozen=True)
-class _Plain:
-    """What that search finds, if it is plain."""
-
-    size: int
-
-    def __call__(
-        self, given: tuple[Cell, Cell, Array], shared: tuple[()]
-    ) -> tuple[Int[Array, ""], Bool[Array, ""]]:
-        del shared
-        return _without_search(*given[:2], marked(given[2], self.size))
-
-
-@dataclass(frozen=True)
-class _InReadingOrder:
-    """That search."""
-
-    size: int
-
-    def __call__(self, given: tuple[Cell, Cell, Array], shared: tuple[()]) -> Int[Array, ""]:
-        del shared
-        return _search_one(*given[:2], marked(given[2], self.size))
 
 
 # The search keeps one number a cell: its cost, the move that led to it, and whether it is queued.
