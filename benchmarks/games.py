@@ -2,7 +2,7 @@
 
 Everything is measured in one run, taking turns, because absolute times are not stable on a shared
 machine; read the ratios to the tests' NumPy implementation of one environment (which in
-level-based foraging has the heuristic types alone, and in FortAttack random agents on both sides).
+level-based foraging has the heuristic types alone, and in the other games all).
 With two cores the environments are spread over two devices of one process. "first" is the time of
 the first call, compilation included.
 
@@ -38,15 +38,20 @@ def slow_rate(game: str, rules: str, seconds: float) -> float:
         def step() -> None:
             slow.step(int(random.integers(6)))
     elif game == "fortattack":
-        from slow_fortattack import SlowFortAttack  # pyright: ignore[reportMissingImports]
+        import jax
+        from slow_fortattack_types import (  # pyright: ignore[reportMissingImports]
+            SlowTeams,
+            networks,
+        )
 
-        fort = SlowFortAttack(rules, SLOTS, SLOTS)
+        from dropin.teams.fortattack.learned import FighterNet
+        from dropin.weights import to_arrays
+
+        untrained = to_arrays(FighterNet(key=jax.random.key(0)))
+        fort = SlowTeams(rules, SLOTS, networks(untrained))
 
         def step() -> None:
-            _, over = fort.step(random.integers(0, 8, 2 * SLOTS))
-            fort.open_process()
-            if over:
-                fort.reset()
+            fort.step(int(random.integers(8)))
     else:
         from slow_wolfpack import SlowWolfpack  # pyright: ignore[reportMissingImports]
 

@@ -81,6 +81,7 @@ def test_as_a_teammate_it_does_what_it_would_do_as_the_learner():
             jax.random.key(0),
             state.game,
             state.arrived,
+            1,
             state.cast.character[1:],
             None,
             state.game.present[1:],

@@ -220,7 +220,7 @@ class AdHoc(eqx.Module):
             dice, state.openness, game.present, self._seats, outcome.happened
         )
         game = self.game.enter(dice, self.game.leave(game, leaving), entering)
-        cast = self.team.pool.enter(dice, state.cast, entering, self.sides)
+        cast = self.team.pool.enter(dice, state.cast, entering)
         return EnvState(game, openness, cast, entering), outcome, out
 
     def start(self, dice: Dice) -> EnvState:

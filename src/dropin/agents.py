@@ -119,7 +119,7 @@ class AgentType(Type):
         """The agent's action, seen from each actor's slot."""
         agents, shared = self.game.observe(scene.state)
         slots, actors = scene.arrived.shape[0], scene.character.shape[0]
-        mine = jnp.arange(slots - actors, slots)
+        mine = jnp.arange(scene.first, scene.first + actors)
 
         def one(key: PRNGKeyArray, slot: Int[Array, ""], memory: Any) -> tuple[Array, Any]:
             # The actor and the learner swap places.

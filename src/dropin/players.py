@@ -1,6 +1,7 @@
 """Players: whoever can play in the learner's place."""
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -11,7 +12,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from dropin.adhoc import AdHoc, EnvState, Observation
 from dropin.dice import Dice
 from dropin.errors import unknown
-from dropin.teams.pool import Cast, Pool, select
+from dropin.teams.pool import Pool, select
 
 RANDOM = "random"
 
@@ -65,16 +66,17 @@ class TypePlayer(Player):
     ) -> tuple[Int[Array, ""], Any]:
         """What the type does; its character stays what it was at the start of the episode."""
         memory = select(seen.arrived, self.start(seen.arrived.shape[0]), memory)
-        cast = Cast(jnp.zeros_like(state.cast.type), state.cast.character, memory)
+        cast = replace(state.cast, type=jnp.zeros_like(state.cast.type), memory=memory)
         actions, cast = self.pool.act(Dice(key), cast, state.game, state.arrived)
         return actions[0], cast.memory
 
 
 def player(env: AdHoc, name: str) -> Player:
-    """`random`, or a type of the environment's pool by its name."""
+    """`random`, or a type of the learner's side in the environment's pool by its name."""
     if name == RANDOM:
         return RandomPlayer(len(env.game.actions))
     pool = env.team.pool
-    if name not in pool.names:
-        raise unknown("type", name, (RANDOM, *pool.names))
-    return TypePlayer(Pool([pool.types[pool.names.index(name)]], pool.look))
+    own = {each.name: each for each in pool.types if each.side == env.sides[0]}
+    if name not in own:
+        raise unknown("type", name, (RANDOM, *own))
+    return TypePlayer(Pool([own[name]], pool.look))

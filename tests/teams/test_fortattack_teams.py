@@ -1,5 +1,7 @@
 """Both sides of FortAttack: openness by shooting, and how types are drawn and act."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -83,7 +85,7 @@ def test_under_reference_a_side_has_one_type_for_the_whole_episode():
     assert casts[:, 0].mean() == pytest.approx(0.5, abs=0.1)
     assert np.corrcoef(casts[:, 0], casts[:, 3])[0, 1] == pytest.approx(0, abs=0.2)
     pool, cast = env.team.pool, env.reset(jax.random.key(1))[0].cast
-    after = pool.enter(Dice(jax.random.key(2)), cast, jnp.ones(6, bool), env.sides)
+    after = pool.enter(Dice(jax.random.key(2)), cast, jnp.ones(6, bool))
     assert after.type.tolist() == cast.type.tolist()
     assert after.character.tolist() != cast.character.tolist()
     assert not arena(types=types, rules="reference", alike=False).team.pool.alike
@@ -157,7 +159,12 @@ def test_a_network_sees_the_same_from_wherever_the_plane_is_turned_to():
     game = arena().game
 
     def numbers(here):
-        return np.asarray(net(jax.vmap(perceive)(seen_by_all(Look(game), here))))
+        views = seen_by_all(Look(game), here)
+        both = []
+        for side, rows in ((0, slice(0, 3)), (1, slice(3, 6))):
+            some = jax.tree.map(lambda leaf, rows=rows: leaf[rows], views)
+            both.append(net(jax.vmap(partial(perceive, sides=here.sides, side=side))(some)))
+        return np.concatenate(both)
 
     order = np.array([0, 2, 1, 5, 3, 4])
     for here in random_states("paper", 5, seed=4):

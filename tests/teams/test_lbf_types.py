@@ -1,5 +1,7 @@
 """The heuristic types of level-based foraging."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,7 +30,7 @@ def _actions(rules):
         character = jnp.broadcast_to((sight - 1).astype(jnp.uint32), (SLOTS,))
         columns = []
         for number in range(len(pool.types)):
-            acting = type(cast)(jnp.full(SLOTS, number), character, cast.memory)
+            acting = replace(cast, type=jnp.full(SLOTS, number), character=character)
             columns.append(pool.act(dice.again(), acting, here, here.present)[0])
         return jnp.stack(columns)
 

@@ -264,7 +264,7 @@ def test_the_pool_acts_by_type(rules):
         dice = Dice(key)
         cast = pool.start(dice, (0,) * SLOTS)
         greedy = jnp.full(SLOTS, pool.names.index("H2"))
-        return pool.act(dice, type(cast)(greedy, cast.character, cast.memory), here, here.present)
+        return pool.act(dice, replace(cast, type=greedy), here, here.present)
 
     actions, _ = jax.jit(act)(jax.random.key(1))
     expected = [certain("H2", hunters, prey, slot=slot, rules=rules) for slot in range(4)]

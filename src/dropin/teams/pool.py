@@ -29,6 +29,8 @@ class Cast(eqx.Module):
     character: UInt32[Array, " slot"]
     memory: tuple[Any, ...]
     """One pytree a type, with a leading slot axis."""
+    sides: tuple[int, ...] = eqx.field(static=True)
+    """The side of each slot; the slots of a side are neighbours."""
 
 
 class Pool(eqx.Module):
@@ -75,6 +77,7 @@ class Pool(eqx.Module):
             type=self._drawn(bits[0], sides),
             character=bits[1],
             memory=tuple(each.start(len(sides)) for each in self.types),
+            sides=sides,
         )
 
     def _drawn(self, bits: UInt32[Array, " slot"], sides: tuple[int, ...]) -> Int[Array, " slot"]:
@@ -85,11 +88,9 @@ class Pool(eqx.Module):
         count = np.array([theirs.count(side) for side in sides], np.uint32)
         return jnp.asarray(first) + (bits % count).astype(jnp.int32)
 
-    def enter(
-        self, dice: Dice, cast: Cast, entering: Bool[Array, " slot"], sides: tuple[int, ...]
-    ) -> Cast:
+    def enter(self, dice: Dice, cast: Cast, entering: Bool[Array, " slot"]) -> Cast:
         """Newcomers get a type, a character and an empty memory."""
-        new = self.start(dice, sides)
+        new = self.start(dice, cast.sides)
         if self.alike:
             new = replace(new, type=cast.type)
         return select(entering, new, cast)
@@ -104,33 +105,56 @@ class Pool(eqx.Module):
     ) -> tuple[Int[Array, " actor"], Cast]:
         """What the agents in the slots from `first` on do.
 
-        Every type plans for every actor and the plan of the actor's own type is selected. The
-        types share their random numbers, since only one plan for an actor is used.
+        Every type plans for every actor of its side and the plan of the actor's own type is
+        selected. The types share their random numbers, since only one plan for an actor is used.
         """
         views = self.look(dice, state, cast.character)
-        kind, character, views, memory = jax.tree.map(
-            lambda rows: rows[first:], (cast.type, cast.character, views, cast.memory)
-        )
-        here = state.present[first:]
-        scene = Scene(dice.key(), state, arrived, character, views, asked=here)
+        key = dice.key()
+        actions, memory = [], list(cast.memory)
+        for side in dict.fromkeys(cast.sides[first:]):
+            start = max(cast.sides.index(side), first)
+            rows = slice(start, start + cast.sides[start:].count(side))
+            kind, character, seen, own, here = _rows(
+                (cast.type, cast.character, views, cast.memory, state.present), rows
+            )
+            scene = Scene(key, state, arrived, start, character, seen, asked=here)
+            theirs, after = self._plan(scene, side, kind, own)
+            actions.append(theirs)
+            for number, new in after.items():
+                memory[number] = _with_rows(memory[number], rows, new)
+        return settle(jnp.concatenate(actions)), replace(cast, memory=tuple(memory))
+
+    def _plan(
+        self, scene: Scene, side: int, kind: Int[Array, " actor"], memory: tuple[Any, ...]
+    ) -> tuple[Int[Array, " actor"], dict[int, Any]]:
+        """The actions of the actors of a side, and the memories of its types by number."""
         plans: dict[Callable[[Scene, Any], Int[Array, " actor"]], Any] = {}
-        memories = []
-        for number, each in enumerate(self.types):
-            asked = replace(scene, asked=here & (kind == number))
-            plan, after = each.plan(asked, memory[number])
+        memories: dict[int, Any] = {}
+        theirs = {number: each for number, each in enumerate(self.types) if each.side == side}
+        for number, each in theirs.items():
+            asked = replace(scene, asked=scene.asked & (kind == number))
+            plan, memories[number] = each.plan(asked, memory[number])
             others = plans.get(each.carry_out, plan)
             plans[each.carry_out] = select(kind == number, plan, others)
-            memories.append(after)
         actions = jnp.zeros_like(kind)
         for carry_out, plan in plans.items():
-            numbers = [n for n, each in enumerate(self.types) if each.carry_out == carry_out]
+            numbers = [number for number, each in theirs.items() if each.carry_out == carry_out]
             these = jnp.any(kind[:, None] == jnp.array([numbers]), axis=1)
             settled = jax.tree.map(settle, plan)
             actions = jnp.where(these, carry_out(scene, settled), actions)
-        remembered = jax.tree.map(
-            lambda old, new: jnp.concatenate([old[:first], new]), cast.memory, tuple(memories)
-        )
-        return settle(actions), Cast(cast.type, cast.character, remembered)
+        return actions, memories
+
+
+def _rows(tree: Tree, rows: slice) -> Tree:
+    """The same with some of the slots."""
+    return jax.tree.map(lambda leaf: leaf[rows], tree)
+
+
+def _with_rows(tree: Tree, rows: slice, new: Tree) -> Tree:
+    """The same with other values for some of the slots."""
+    return jax.tree.map(
+        lambda old, some: jnp.concatenate([old[: rows.start], some, old[rows.stop :]]), tree, new
+    )
 
 
 def select(which: Bool[Array, "*slot"], yes: Tree, no: Tree) -> Tree:

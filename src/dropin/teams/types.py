@@ -13,7 +13,8 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
 class Scene(eqx.Module):
     """What the types have to go by in one step, for all actors at once.
 
-    Actors are the agents that types have to answer for: as a rule the teammates, slots 1 on.
+    Actors are the agents that types have to answer for: as a rule the teammates, slots 1 on, and
+    the opponents apart from them.
     """
 
     key: PRNGKeyArray
@@ -21,6 +22,8 @@ class Scene(eqx.Module):
     """The state of the game."""
     arrived: Bool[Array, " slot"]
     """Who has just arrived."""
+    first: int = eqx.field(static=True)
+    """The slot of the first actor; the others follow it."""
     character: UInt32[Array, " actor"]
     """Random bits drawn at each actor's entry; a type takes from them what is individual."""
     views: Any

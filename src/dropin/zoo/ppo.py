@@ -54,6 +54,11 @@ class Squad(eqx.Module):
             tree,
         )
 
+    def perceive(self, views: View, sides: tuple[int, ...]) -> Seen:
+        """What the networks of the squad get of the views of all agents [arena, slot]."""
+        see = partial(perceive, sides=sides, side=sides[self.first])
+        return jax.vmap(jax.vmap(see))(self.rows(views))
+
 
 class Arenas(eqx.Module):
     """Environments that differ in what is not a shape: the plane, the team limit."""
@@ -186,7 +191,8 @@ def _play(
 
     def step(states: EnvState, key: PRNGKeyArray) -> tuple[EnvState, Any]:
         looking, choosing, others, stepping = jax.random.split(key, 4)
-        seen = jax.vmap(jax.vmap(perceive))(field.look(states, looking))
+        views = field.look(states, looking)
+        seen = [squad.perceive(views, field.env.sides) for squad in learning.squads]
         keys = jax.random.split(stepping, recipe.arenas)
         if everybody:
             actions = jnp.zeros((recipe.arenas, field.env.slots), jnp.int32)
@@ -196,10 +202,10 @@ def _play(
                 (field.games, field.limits), states, more
             )
         chosen = []
-        for squad, one in zip(
-            learning.squads, jax.random.split(choosing, len(learning.squads)), strict=True
+        for squad, own, one in zip(
+            learning.squads, seen, jax.random.split(choosing, len(learning.squads)), strict=True
         ):
-            logits = squad.policy(squad.rows(seen))
+            logits = squad.policy(own)
             drawn = jax.random.categorical(one, logits).astype(jnp.int32)
             chosen.append((drawn, _of(jax.nn.log_softmax(logits), drawn)))
             actions = jax.lax.dynamic_update_slice_in_dim(actions, drawn, squad.first, axis=1)
@@ -218,8 +224,8 @@ def _play(
         rewards = told.rewards + recipe.lure * jnp.where(still & told.acted, gain, 0.0)
         here = still & ~told.done[:, None]
         lived = tuple(
-            Lived(squad.rows(seen), drawn, likely, *squad.rows((rewards, here, told.acted)))
-            for squad, (drawn, likely) in zip(learning.squads, chosen, strict=True)
+            Lived(own, drawn, likely, *squad.rows((rewards, here, told.acted)))
+            for squad, own, (drawn, likely) in zip(learning.squads, seen, chosen, strict=True)
         )
         return states, (lived, told.done, told.happened.fallen)
 
@@ -293,9 +299,9 @@ def _once(recipe: PPO, field: Arenas, before: Learning) -> tuple[Learning, Any]:
     """Some steps of every arena, then the passes over them."""
     key, playing, looking = jax.random.split(before.key, 3)
     states, lived, falls = _play(recipe, field, before, playing)
-    seen = jax.vmap(jax.vmap(perceive))(field.look(states, looking))
+    views = field.look(states, looking)
     judged = tuple(
-        (some, *_advantages(recipe, squad, some, squad.rows(seen)))
+        (some, *_advantages(recipe, squad, some, squad.perceive(views, field.env.sides)))
         for squad, some in zip(before.squads, lived, strict=True)
     )
     size = recipe.arenas // recipe.parts

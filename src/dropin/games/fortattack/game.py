@@ -13,6 +13,7 @@ from dropin.dice import Dice
 from dropin.errors import InputError
 from dropin.games.base import Feature, Outcome, with_changes
 from dropin.games.fortattack.state import ATTACKER, GUARD, Geometry, Happened, State
+from dropin.settle import settle
 
 NOTHING, RIGHT, LEFT, UP, DOWN, TURN_LEFT, TURN_RIGHT, SHOOT = range(8)
 FULL_TURN = 2 * np.pi
@@ -232,7 +233,7 @@ class FortAttack(eqx.Module):
         del dice
         present, geometry = state.present, Geometry.of(state)
         fired = present & (actions == SHOOT)
-        hits = fired[:, None] & self.opposed(state) & self.in_laser(geometry)
+        hits = settle(fired[:, None] & self.opposed(state) & self.in_laser(geometry))
         shot = jnp.any(hits, axis=0)
         moving = present & ~shot
         after = self._move(self.leave(state, shot), geometry, actions, moving)

@@ -4,6 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from dropin.settle import settle
+
 GUARD, ATTACKER = 0, 1
 """The sides."""
 
@@ -62,7 +64,7 @@ class Geometry(eqx.Module):
         """Of a state; rows and columns of those absent mean nothing."""
         dx = state.x[None] - state.x[:, None]
         dy = state.y[None] - state.y[:, None]
-        cosine, sine = jnp.cos(state.heading)[:, None], jnp.sin(state.heading)[:, None]
+        cosine, sine = (settle(f(state.heading))[:, None] for f in (jnp.cos, jnp.sin))
         return cls(
             dx=dx,
             dy=dy,

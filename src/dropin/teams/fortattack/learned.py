@@ -1,5 +1,6 @@
 """Guards and attackers that learned."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -18,17 +19,23 @@ from dropin.teams.types import Scene, Type
 OWN, OTHER, MESSAGE, UNITS = 10, 10, 32, 64
 
 
+class Others(eqx.Module):
+    """What a network gets of the agents of one side."""
+
+    rows: Float[Array, "*n slot other"]
+    there: Bool[Array, "*n slot"]
+
+
 class Seen(eqx.Module):
     """What a network gets of the plane: all from one agent's own place and heading."""
 
     own: Float[Array, "*n own"]
-    others: Float[Array, "*n slot other"]
-    mates: Bool[Array, "*n slot"]
-    opponents: Bool[Array, "*n slot"]
+    mates: Others
+    opponents: Others
 
 
-def perceive(view: View) -> Seen:
-    """What a network gets of one agent's view."""
+def perceive(view: View, sides: tuple[int, ...], side: int) -> Seen:
+    """What a network gets of the view of an agent of a side; `sides` are those of all slots."""
     cosine, sine = jnp.cos(view.heading), jnp.sin(view.heading)
     below = view.half_height - view.y
     own = [
@@ -57,7 +64,13 @@ def perceive(view: View) -> Seen:
         view.aimed.astype(jnp.float32),
         view.half_height - view.ys,
     ]
-    return Seen(jnp.stack(own), jnp.stack(others, axis=1), view.mates, view.opponents)
+
+    def of(which: int, there: Bool[Array, " slot"]) -> Others:
+        first = sides.index(which)
+        rows = slice(first, first + sides.count(which))
+        return Others(jnp.stack([each[rows] for each in others], axis=1), there[rows])
+
+    return Seen(jnp.stack(own), of(side, view.mates), of(1 - side, view.opponents))
 
 
 class FighterNet(eqx.Module):
@@ -76,7 +89,7 @@ class FighterNet(eqx.Module):
     def __call__(self, seen: Seen) -> Float[Array, "*n output"]:
         """The numbers for the actions of each agent."""
         both = [
-            jnp.max(jnp.where(who[..., None], jax.nn.relu(layer(seen.others)), 0.0), axis=-2)
+            jnp.max(jnp.where(who.there[..., None], jax.nn.relu(layer(who.rows)), 0.0), axis=-2)
             for layer, who in ((self.mate, seen.mates), (self.opponent, seen.opponents))
         ]
         return self.decide(jnp.concatenate([seen.own, *both], axis=-1))
@@ -103,9 +116,15 @@ class LearnedFighter(Type):
 
     def plan(self, scene: Scene, memory: Any) -> tuple[Int[Array, " actor"], Any]:
         """The network is asked for its own alone."""
-        drawn = jax.vmap(lambda asked, view: where_needed(_ask, asked, view, self.net, block=32))
+        ask = _Ask(scene.state.sides, self.side)
+        drawn = jax.vmap(lambda asked, view: where_needed(ask, asked, view, self.net, block=64))
         return drawn(scene.asked, scene.views), memory
 
 
-def _ask(view: View, net: FighterNet) -> Int[Array, ""]:
-    return pick(jax.nn.softmax(net(perceive(view))), view.chance[0])
+@dataclass(frozen=True)
+class _Ask:
+    sides: tuple[int, ...]
+    side: int
+
+    def __call__(self, view: View, net: FighterNet) -> Int[Array, ""]:
+        return pick(jax.nn.softmax(net(perceive(view, self.sides, self.side))), view.chance[0])

@@ -108,8 +108,9 @@ class Sneak(eqx.Module):
     def __call__(self, view: View) -> Int[Array, ""]:
         """Its column first, then the fort."""
         columns = np.linspace(-0.85, 0.85, 7, dtype=np.float32) * view.half_width
-        guarded = jnp.where(view.opponents[:, None], jnp.abs(view.xs[:, None] - columns[None]), 0.6)
-        room = jnp.minimum(jnp.min(guarded, axis=0), 0.6)
+        room = jnp.full(len(columns), 0.6)
+        for x, there in zip(view.xs, view.opponents, strict=True):
+            room = jnp.where(there, jnp.minimum(room, jnp.abs(x - columns)), room)
         own = place_in_line(view) * 0.85 * view.half_width
         score = room - 0.6 * jnp.abs(columns - own)
         best = jnp.arange(len(columns)) == jnp.argmax(score)

@@ -58,7 +58,7 @@ class LearnedForager(Type):
 
     def plan(self, scene: Scene, memory: Any) -> tuple[Int[Array, " actor"], Any]:
         """An action drawn by the network."""
-        seen = perceive(scene.state)[-len(scene.character) :]
+        seen = perceive(scene.state)[scene.first :]
         chances = jax.nn.softmax(self.net(seen), axis=-1)
         return pick(chances, scene.views.chance[:, 0]), memory
 

@@ -68,7 +68,7 @@ class LearnedHunter(Type):
 
     def plan(self, scene: Scene, memory: Any) -> tuple[Intent, Any]:
         """What each actor is about to do; the network is asked for its own alone."""
-        slots = jnp.arange(len(scene.state.hunters))[-len(scene.character) :]
+        slots = jnp.arange(scene.first, scene.first + len(scene.character))
         chances = jax.vmap(
             lambda asked, slot: where_needed(_ask, asked, (scene.state, slot), self, block=32)
         )(scene.asked, slots)
