@@ -1,11 +1,12 @@
-"""How fast GPL trains, at the paper's setting: 16 environments, limit 3.
+"""How fast a learner trains, at the paper's setting: 16 environments, limit 3.
 
 Share of peak: useful floating-point work a second over the matmul peak of the same core, measured
 in turns. Useful work of an environment step, counted from the shapes: a forward pass of value and
 agent part, one of the target, and a backward pass of twice the forward. Every process is pinned to
 a core and has one thread. Absolute times are not stable on a shared machine; read the ratios.
 
-    python benchmarks/training.py [--game lbf] [--rules reference] [--rounds 7] [--seconds 2]
+    python benchmarks/training.py [--game lbf] [--learner gpl-q] [--rules reference] [--rounds 7]
+                                  [--seconds 2]
 """
 
 import argparse
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 PARTS = ("game", "environment", "acting", "targets", "gradient", "update")
@@ -24,36 +26,59 @@ TEAMS = (3, 5, 10, 20, 40)
 GRID = 20  # For the large teams, which need room.
 
 
-def useful_flops(slots: int, features: int, actions: int, gpl: Any) -> float:
-    """Of one environment step."""
-    size, units, rank = gpl.type_size, gpl.graph_units, gpl.rank
-    hidden, embedding, readout = gpl.message_units, gpl.embedding, gpl.readout_units
-    memory = gpl.type_memory
-    types = slots * (
-        features * gpl.type_units
-        + gpl.type_units**2
-        + (gpl.type_units + memory) * 4 * memory
-        + memory * size
-    )
-    alone = (slots + 1) * size * units + slots * units * (units + actions)
-    rest = units * (units + actions * rank)
-    if gpl.pair_input == "pair":
-        pairs = (2 * slots + 1) * size * units + slots * (slots - 1) * rest
-    else:
-        pairs = (slots + 1) * size * units + slots * rest
-    model = slots * (
+def useful_flops(slots: int, meets: Any, config: Any) -> float:
+    """Of one environment step: products of matrices alone, counted from the shapes."""
+    features, actions = len(meets.agents) + len(meets.shared), len(meets.actions)
+    size, hidden, embedding = config.type_size, config.message_units, config.embedding
+
+    def types(rows: int, inputs: int) -> int:
+        units, memory = config.type_units, config.type_memory
+        each = inputs * units + units**2 + (units + memory) * 4 * memory + memory * size
+        return rows * each
+
+    agent = types(slots, features) + slots * (
         2 * size * hidden
         + hidden * embedding
         + (size + embedding) * hidden
         + hidden * embedding
-        + embedding * readout
-        + readout * actions
+        + embedding * config.readout_units
+        + config.readout_units * actions
     )
-    value, agent = types + alone + pairs, types + model
+    name = type(config).__name__
+    if name == "GPLConfig":
+        value = types(slots, features) + _graph(slots, actions, config)
+    elif name == "QLConfig":
+        from dropin.learners.seats import flat_size
+
+        flat = flat_size(meets, config.places, config.agent_model) + len(meets.shared)
+        one, two = config.first_units, config.second_units
+        value = types(1, flat) + size * one + one * two + two * actions
+    else:
+        one, two, all_heads = (
+            config.first_units,
+            config.second_units,
+            config.heads * config.second_units,
+        )
+        asked = two * one + one * all_heads
+        value = types(slots, features + config.agent_model * actions)
+        value += slots * (size * one + one * two) + (2 * slots + 1) * asked
+        value += 2 * slots * all_heads + all_heads * actions
+    if not getattr(config, "agent_model", True):
+        agent = 0
     return 2 * (3 * (value + agent) + value)
 
 
-def serve(game: str, rules: str, slots: int, pair_input: str, part: str) -> None:
+def _graph(slots: int, actions: int, gpl: Any) -> int:
+    """GPL's utilities."""
+    size, units = gpl.type_size, gpl.graph_units
+    alone = (slots + 1) * size * units + slots * units * (units + actions)
+    rest = units * (units + actions * gpl.rank)
+    if gpl.pair_input == "pair":
+        return alone + (2 * slots + 1) * size * units + slots * (slots - 1) * rest
+    return alone + (slots + 1) * size * units + slots * rest
+
+
+def serve(game: str, learner: str, rules: str, slots: int, pair_input: str, part: str) -> None:
     """A worker: for every line "SECONDS" on standard input, steps a second and the peak."""
     import jax
     import jax.numpy as jnp
@@ -61,13 +86,14 @@ def serve(game: str, rules: str, slots: int, pair_input: str, part: str) -> None
     import dropin
     from dropin.compilation import use_cache
     from dropin.learners import find
-    from dropin.learners.gpl import GPL
     from dropin.training import update as training
 
     use_cache()
     changes: dict[str, Any] = {"size": GRID} if part == "grid" else {}
     env = dropin.make(game, rules=rules, team_limit=slots, **changes)
-    gpl, config = find("gpl-q").config(game, pair_input=pair_input), training.TrainConfig()
+    entry, config = find(learner), training.TrainConfig()
+    given = {} if pair_input == "pair" else {"pair_input": pair_input}
+    own = entry.config(game, **given)
 
     matrix, multiply = jnp.ones((512, 512)), jax.jit(lambda a: a @ a / 512)
 
@@ -81,8 +107,8 @@ def serve(game: str, rules: str, slots: int, pair_input: str, part: str) -> None
 
     peak()
     before = time.perf_counter()
-    learner = GPL(env.interface, gpl, key=jax.random.key(0))
-    state = training.start(env, learner, config, jax.random.key(1))
+    networks = import_module(entry.module).LEARNER(env.interface, own, key=jax.random.key(0))
+    state = training.start(env, networks, config, jax.random.key(1))
     jax.block_until_ready(state.updates)
     ready = time.perf_counter() - before
     run = _part(training, env, config, "update" if part == "grid" else part)
@@ -91,8 +117,7 @@ def serve(game: str, rules: str, slots: int, pair_input: str, part: str) -> None
     compiled = time.perf_counter() - before
     print(f"{ready:.1f} {compiled:.1f}", flush=True)
     number = 1
-    features = len(env.interface.agents) + len(env.interface.shared)
-    flops = useful_flops(env.slots, features, len(env.game.actions), gpl)
+    flops = useful_flops(env.slots, env.interface, own)
     for line in sys.stdin:
         top = peak()
         steps, before = 0, time.perf_counter()
@@ -154,13 +179,15 @@ def _part(training: Any, env: Any, config: Any, part: str) -> Callable[[Any, int
 
     def act(state: Any) -> Any:
         key = jax.random.split(state.key, 3)[1]
-        collected, after = training.collect(env, config, state.learner, state, key)
-        return go_on(state, after, collected.steps.reward.sum(0) + collected.ahead.sum() * 0)
+        collected, place = training.collect(env, config, state.learner, state, key)
+        ahead = collected.after.logits
+        unused = 0.0 if ahead is None else ahead.sum() * 0
+        return go_on(state, place, collected.steps.reward.sum(0) + unused)
 
     def judge(state: Any) -> Any:
         loss, judged = training.collect_and_judge(state.learner, env, config, state)
         state = eqx.tree_at(lambda s: s.target_memory, state, judged.target_memory)
-        return go_on(state, judged.after, loss * 0)
+        return go_on(state, judged.place, loss * 0)
 
     def differentiate(state: Any) -> Any:
         gradient, judged = eqx.filter_grad(training.collect_and_judge, has_aux=True)(
@@ -171,7 +198,7 @@ def _part(training: Any, env: Any, config: Any, part: str) -> Callable[[Any, int
         state = eqx.tree_at(
             lambda s: (s.learner, s.target_memory), state, (learner, judged.target_memory)
         )
-        return go_on(state, judged.after, 0 * judged.value_loss)
+        return go_on(state, judged.place, 0 * judged.value_loss)
 
     bodies = {
         "game": lambda state: play(state, True),
@@ -193,14 +220,18 @@ def _part(training: Any, env: Any, config: Any, part: str) -> Callable[[Any, int
     return lambda state, number: run(state, jnp.int32(number))
 
 
+What = tuple[str, str, str]
+"""Game, learner, rules."""
+
+
 class Worker:
     """`serve` in a process of its own, on one core."""
 
     def __init__(
-        self, game: str, rules: str, slots: int = 3, pair: str = "pair", part: str = "update",
+        self, what: What, slots: int = 3, pair: str = "pair", part: str = "update",
         core: int = 0, cache: str = "off",
     ):  # fmt: skip
-        arguments = ["--serve", game, rules, str(slots), pair, part]
+        arguments = ["--serve", *what, str(slots), pair, part]
         self.process = subprocess.Popen(
             ["taskset", "-c", str(core), sys.executable, __file__, *arguments],
             stdin=subprocess.PIPE,
@@ -246,11 +277,11 @@ def spread(values: list[float], form: str = "{:.2f}") -> str:
     return f"{form.format(middle)} ({form.format(least)} to {form.format(most)})"
 
 
-def end_to_end(game: str, rules: str, rounds: int, seconds: float) -> None:
+def end_to_end(what: What, rounds: int, seconds: float) -> None:
     """Share of peak, two processes, compile time and memory."""
     with tempfile.TemporaryDirectory() as cache:
-        first = Worker(game, rules, core=0, cache=cache)
-        second = Worker(game, rules, core=1, cache=cache)
+        first = Worker(what, core=0, cache=cache)
+        second = Worker(what, core=1, cache=cache)
         rates, shares, gains = [], [], []
         memory = flops = 0.0
         for _ in range(rounds):
@@ -275,9 +306,9 @@ def end_to_end(game: str, rules: str, rounds: int, seconds: float) -> None:
         second.close()
 
 
-def split(game: str, rules: str, rounds: int, seconds: float) -> None:
+def split(what: What, rounds: int, seconds: float) -> None:
     """Where the time of an update goes, from programs that do its first parts only."""
-    workers = {part: Worker(game, rules, part=part) for part in PARTS}
+    workers = {part: Worker(what, part=part) for part in PARTS}
     shares: dict[str, list[float]] = {part: [] for part in PARTS}
     for _ in range(rounds):
         times = {part: 1 / worker.measure(seconds)[0] for part, worker in workers.items()}
@@ -299,10 +330,10 @@ def split(game: str, rules: str, rounds: int, seconds: float) -> None:
         print(f"{name:<40} {spread(shares[part], '{:.1f}')} %")
 
 
-def growth(game: str, rules: str, rounds: int, seconds: float) -> None:
+def growth(what: What, rounds: int, seconds: float) -> None:
     """How the time of a step grows with the team."""
     for pair in ("pair", "agent"):
-        workers = {n: Worker(game, rules, n, pair, "grid") for n in TEAMS}
+        workers = {n: Worker(what, n, pair, "grid") for n in TEAMS}
         ratios: dict[int, list[float]] = {n: [] for n in TEAMS}
         shares: dict[int, list[float]] = {n: [] for n in TEAMS}
         for _ in range(rounds):
@@ -325,28 +356,31 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--game", default="lbf")
+    parser.add_argument("--learner", default="gpl-q")
     parser.add_argument("--rules", default="reference")
     parser.add_argument("--no-growth", action="store_true", help="leave out larger teams")
-    parser.add_argument("--serve", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--serve", nargs=6, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        game, rules, slots, pair, part = options.serve
-        serve(game, rules, int(slots), pair, part)
+        game, learner, rules, slots, pair, part = options.serve
+        serve(game, learner, rules, int(slots), pair, part)
         return
     import jax
 
+    print(f"{options.learner} in {options.game}, rules {options.rules}, 16 environments;")
     print(
-        f"GPL-Q in {options.game}, rules {options.rules}, 16 environments, jax {jax.__version__};"
+        f"medians (least to greatest) of {options.rounds} rounds of {options.seconds:g} s,", end=""
     )
-    print(f"medians (least to greatest) of {options.rounds} rounds of {options.seconds:g} s\n")
+    print(f" jax {jax.__version__}\n")
+    what = (options.game, options.learner, options.rules)
     for title, measure in (("End to end", end_to_end), ("Where the time goes", split)):
         print(title)
-        measure(options.game, options.rules, options.rounds, options.seconds)
+        measure(what, options.rounds, options.seconds)
         print(flush=True)
-    if options.no_growth:
+    if options.no_growth or not options.learner.startswith("gpl"):
         return
     print(f"Teams of any size, on a grid of {GRID} x {GRID}; time of a step relative to 3 agents")
-    growth(options.game, options.rules, max(options.rounds // 2, 1), options.seconds)
+    growth(what, max(options.rounds // 2, 1), options.seconds)
 
 
 if __name__ == "__main__":

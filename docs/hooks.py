@@ -6,6 +6,7 @@ A page holds a marker, and the build puts what it names in its place:
     <!-- types lbf paper -->           the types of its pool
     <!-- settings lbf -->              every constant of a game and its team, rules side by side
     <!-- recipes lbf/H5 -->            every constant of recipes of the zoo, side by side
+    <!-- learner ql -->                the settings of a learner, as they are and in FortAttack
     <!-- fights paper -->              what the types of FortAttack do, from their cards
     <!-- options play -->              the options of a command
     <!-- run dropin games -->          what a command prints
@@ -33,6 +34,7 @@ import dropin
 from dropin.cli import look, play
 from dropin.games import RULES
 from dropin.games.base import Feature
+from dropin.learners import find as find_learner
 from dropin.zoo import RECIPES, find
 from dropin.zoo.cards import read_card
 
@@ -134,6 +136,21 @@ def recipes(*names: str) -> str:
         values = [getattr(each, name, MISSING) for each in made]
         rows.append((f"`{name}`", MEANINGS[f"Recipe.{name}"], *map(_value, values)))
     return _table(("setting", "meaning", *(f"`{name}`" for name in names)), rows)
+
+
+def learner(name: str) -> str:
+    """The fields of a learner's settings."""
+    entry = find_learner(name)
+    plain, fort = entry.config(), entry.config("fortattack")
+    meanings: dict[str, str] = {}
+    for kind in reversed(entry.kind.__mro__[:-1]):
+        meanings |= _field_docs(kind)
+    rows = [
+        (f"`{each.name}`", *(_value(getattr(some, each.name)) for some in (plain, fort)),
+         meanings[each.name])
+        for each in fields(entry.kind)
+    ]  # fmt: skip
+    return _table(("setting", "default", "in FortAttack", "meaning"), rows)
 
 
 MISSING = object()
@@ -245,6 +262,7 @@ FILLERS = {
     "settings": settings,
     "recipes": recipes,
     "fights": fights,
+    "learner": learner,
     "options": options,
     "run": run,
     "example": example,

@@ -81,6 +81,7 @@ def test_as_a_teammate_it_does_what_it_would_do_as_the_learner():
             jax.random.key(0),
             state.game,
             state.arrived,
+            (0, 0, 0),
             1,
             state.cast.character[1:],
             None,
@@ -90,7 +91,11 @@ def test_as_a_teammate_it_does_what_it_would_do_as_the_learner():
         for slot in (1, 2):
             order = np.array([slot if i == 0 else 0 if i == slot else i for i in range(3)])
             swapped = type(seen)(
-                seen.agents[order], seen.shared, seen.present[order], seen.arrived[order]
+                seen.agents[order],
+                seen.shared,
+                seen.present[order],
+                seen.arrived[order],
+                seen.sides,
             )
             if seen.arrived[slot]:
                 own[slot] = who.start(3)

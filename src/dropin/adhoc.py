@@ -1,7 +1,7 @@
 """The ad hoc environment: a game and a team, seen by the learner alone."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -30,6 +30,8 @@ class Observation(eqx.Module):
     arrived: Bool[Array, "*env slot"]
     """Who was not there one step ago: the only sign by which memory is cleared. True for all who
     are present at the start of an episode."""
+    sides: tuple[int, ...] = eqx.field(static=True)
+    """The side of each slot: 0 is the learner's, 1 is against it."""
 
 
 class TimeStep(eqx.Module):
@@ -106,13 +108,23 @@ class Interface:
     agents: tuple[str, ...]
     shared: tuple[str, ...]
     actions: tuple[str, ...]
+    absent: tuple[float, ...] = field(default=(), compare=False)
+    """What stands for each number of an agent that is not there."""
+    sides: int = field(default=1, compare=False)
+    """How many sides there are."""
 
     @classmethod
     def of(cls, game: Game[Any], slots: int = LEAST) -> "Interface":
         """What a learner meets in a game; the names do not depend on the number of slots."""
         agents, shared = game.features(slots)
-        names = (tuple(each.name for each in part) for part in (agents, shared))
-        return cls(game.name, *names, actions=tuple(game.actions))
+        return cls(
+            game=game.name,
+            agents=tuple(each.name for each in agents),
+            shared=tuple(each.name for each in shared),
+            actions=tuple(game.actions),
+            absent=tuple(float(each.absent) for each in agents),
+            sides=len(game.members),
+        )
 
 
 class AdHoc(eqx.Module):
@@ -243,7 +255,7 @@ class AdHoc(eqx.Module):
 
     def _observe(self, state: EnvState) -> Observation:
         agents, shared = self.game.observe(state.game)
-        return Observation(agents, shared, state.game.present, state.arrived)
+        return Observation(agents, shared, state.game.present, state.arrived, self.sides)
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,7 @@ def _act(
 ) -> tuple[Int[Array, ""], Any]:
     memory = agent.start(seen.present.shape[0]) if memory is None else memory
     thinking, acting = jax.random.split(key)
+    memory = agent.learner.greet(memory, seen, thinking)
     outlook, memory = agent.learner(memory, seen, thinking)
     if policy == "greedy":
         return jnp.argmax(outlook.values).astype(jnp.int32), memory
@@ -119,6 +120,7 @@ class AgentType(Type):
         """The agent's action, seen from each actor's slot."""
         agents, shared = self.game.observe(scene.state)
         slots, actors = scene.arrived.shape[0], scene.character.shape[0]
+        sides = scene.sides
         mine = jnp.arange(scene.first, scene.first + actors)
 
         def one(key: PRNGKeyArray, slot: Int[Array, ""], memory: Any) -> tuple[Array, Any]:
@@ -126,7 +128,7 @@ class AgentType(Type):
             place = jnp.arange(slots)
             order = jnp.where(place == 0, slot, jnp.where(place == slot, 0, place))
             seen = Observation(
-                agents[order], shared, scene.state.present[order], scene.arrived[order]
+                agents[order], shared, scene.state.present[order], scene.arrived[order], sides
             )
             return self.agent.act(key, seen, memory)
 
@@ -137,11 +139,13 @@ def as_observation(given: Observation | Mapping[str, Any]) -> Observation:
     """An observation, given as it is or as the dictionary of the Gymnasium view."""
     if isinstance(given, Observation):
         return given
+    sides = given.get("sides", np.zeros(len(given["present"])))
     return Observation(
         agents=jnp.asarray(given["agents"], jnp.float32),
         shared=jnp.asarray(given["shared"], jnp.float32),
         present=jnp.asarray(given["present"], bool),
         arrived=jnp.asarray(given["arrived"], bool),
+        sides=tuple(int(side) for side in sides),
     )
 
 
@@ -149,7 +153,7 @@ def check_policy(agent: Agent, policy: str) -> None:
     """Raise `InputError` for a policy that the agent does not have."""
     if policy not in POLICIES:
         raise unknown("policy", policy, POLICIES)
-    if policy == "sampled" and agent.learner.config.policy != "spi":
+    if policy == "sampled" and not agent.learner.config.soft:
         raise InputError(f"{agent.name} has no policy to sample from: its policy can be greedy.")
 
 

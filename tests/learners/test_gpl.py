@@ -7,14 +7,8 @@ import numpy as np
 import pytest
 
 from dropin.adhoc import make
-from dropin.learners.gpl import (
-    GPL,
-    GPLConfig,
-    choose,
-    prediction_error,
-    state_value,
-    value_error,
-)
+from dropin.learners.base import choose, prediction_error, state_value
+from dropin.learners.gpl import GPL, GPLConfig
 
 SMALL = GPLConfig(
     type_units=6, type_memory=5, type_size=4, graph_units=5, rank=2, message_units=4, embedding=5
@@ -37,8 +31,8 @@ def test_each_loss_reaches_its_own_part_alone(seen):
 
     def losses(learner):
         outlook, _ = learner(learner.start(3), seen, KEY)
-        missed, _, count = prediction_error(outlook, actions, acted)
-        return value_error(outlook, actions, acted, jnp.float32(3.0)), missed / count
+        missed, _, count = prediction_error(outlook.logits, actions, acted)
+        return (learner.value.taken(outlook, actions, acted) - 3) ** 2, missed / count
 
     value = eqx.filter_grad(lambda learner: losses(learner)[0])(LEARNER)
     agent = eqx.filter_grad(lambda learner: losses(learner)[1])(LEARNER)
@@ -87,13 +81,13 @@ def test_actions_are_greedy_but_for_a_share():
     values = jnp.array([0.0, 2.0, 1.0])
     keys = jax.random.split(jax.random.key(0), 30_000)
 
-    def shares(policy, epsilon, temperature):
-        one = partial(choose, policy, values, jnp.float32(epsilon), jnp.float32(temperature))
+    def shares(soft, epsilon, temperature):
+        one = partial(choose, soft, values, jnp.float32(epsilon), jnp.float32(temperature))
         return np.bincount(jax.jit(jax.vmap(one))(keys)) / keys.size
 
-    assert shares("q", 0.3, 1) == pytest.approx([0.1, 0.8, 0.1], abs=0.01)
+    assert shares(False, 0.3, 1) == pytest.approx([0.1, 0.8, 0.1], abs=0.01)
     weights = np.exp(np.array([0, 2, 1]) / 0.5)
-    assert shares("spi", 0, 0.5) == pytest.approx(weights / weights.sum(), abs=0.01)
+    assert shares(True, 0, 0.5) == pytest.approx(weights / weights.sum(), abs=0.01)
 
 
 @eqx.filter_jit
@@ -103,20 +97,20 @@ def TYPES(learner, memory, agents, shared):  # noqa: N802
 
 def test_the_value_of_a_state():
     values = jnp.array([1.0, 3.0, 2.0])
-    assert float(state_value(values, "q", jnp.float32(1))) == 3
+    assert float(state_value(False, values, jnp.float32(1))) == 3
     weights = np.exp(np.array([1, 3, 2]) / 0.5)
     expected = (weights / weights.sum() * [1, 3, 2]).sum()
-    assert float(state_value(values, "spi", jnp.float32(0.5))) == pytest.approx(expected, rel=1e-5)
-    assert float(state_value(values, "spi", jnp.float32(1e-3))) == pytest.approx(3)
+    assert float(state_value(True, values, jnp.float32(0.5))) == pytest.approx(expected, rel=1e-5)
+    assert float(state_value(True, values, jnp.float32(1e-3))) == pytest.approx(3)
 
 
 def test_the_prediction_error_is_of_teammates_that_acted(seen):
     outlook, _ = LEARNER(LEARNER.start(3), seen, KEY)
     chances = np.asarray(jax.nn.softmax(outlook.logits))
     actions = jnp.array([5, 0, 4])
-    missed, _, count = prediction_error(outlook, actions, jnp.array([True, False, True]))
+    missed, _, count = prediction_error(outlook.logits, actions, jnp.array([True, False, True]))
     assert float(count) == 1
     assert float(missed) == pytest.approx(-np.log(chances[2, 4]), rel=1e-5)
     likeliest = jnp.argmax(outlook.logits, axis=1)
-    _, right, count = prediction_error(outlook, likeliest, jnp.ones(3, bool))
+    _, right, count = prediction_error(outlook.logits, likeliest, jnp.ones(3, bool))
     assert float(right) == float(count) == 2

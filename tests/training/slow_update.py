@@ -1,5 +1,5 @@
-"""One update of GPL in NumPy and double precision: one environment after another, one agent after
-another, agents that are not there left out. Written from the equations, without batches or masks.
+"""One update in NumPy and double precision: one environment after another, one agent after another,
+agents that are not there left out. Written from the equations, without batches or masks.
 """
 
 from itertools import combinations, product
@@ -37,13 +37,14 @@ class Mind:
             slot: (memory.hidden[slot], memory.cell[slot]) for slot in range(len(memory.cell))
         }
 
-    def read(self, seen):
+    def read(self, seen, more=None):
+        """`more` is what the features of each agent are followed by."""
         net, types = self.network, {}
         for slot in np.flatnonzero(seen.present):
             h, c = self.memory[slot]
             if seen.arrived[slot]:
                 h, c = np.zeros_like(h), np.zeros_like(c)
-            x = np.concatenate([seen.agents[slot], seen.shared])
+            x = np.concatenate([seen.agents[slot], more[slot] if more else [], seen.shared])
             x = linear(net.second, np.maximum(linear(net.first, x), 0))
             i, f, g, o = np.split(np.concatenate([x, h]) @ net.lstm.weight + net.lstm.bias, 4)
             c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
@@ -98,51 +99,119 @@ def action_values(config, graph, types, predicted, number):
 
 def row(tree, *index):
     """What a tree of arrays says of one environment (and time)."""
-    return SimpleNamespace(**{name: leaf[index] for name, leaf in vars(tree).items()})
+    arrays = {name: leaf for name, leaf in vars(tree).items() if isinstance(leaf, np.ndarray)}
+    return SimpleNamespace(**{name: leaf[index] for name, leaf in arrays.items()})
+
+
+def attend(attention, nodes):
+    """What the learner gets: one head, one agent after another."""
+    heard = []
+    for head in range(attention.heads):
+
+        def part(network, j, head=head):
+            return np.split(mlp(network, nodes[j]), attention.heads)[head]
+
+        query = part(attention.query, 0)
+        scores = [query @ part(attention.key, j) / np.sqrt(len(query)) for j in nodes]
+        shares = softmax(np.array(scores))
+        values = [part(attention.value, j) for j in nodes]
+        heard.append(sum(share * value for share, value in zip(shares, values, strict=True)))
+    return np.concatenate(heard)
+
+
+def flat(part, seen, told, seats):
+    """The input of QL: each agent at its place; `told` is what each will do, for QL-AM."""
+    places = part.config.places * part.meets.sides
+    rows = [np.array(part.meets.absent, float) for _ in range(places)]
+    chances = [-np.ones(len(part.meets.actions)) for _ in range(places)]
+    for slot in np.flatnonzero(seen.present):
+        rows[seats[slot]] = seen.agents[slot]
+        if told:
+            chances[seats[slot]] = told[slot]
+    return np.concatenate(rows + (chances[1:] if told else []))
+
+
+def opinion(part, mind, seen, predicted, seats):
+    """The values of the learner's actions, and a function from a joint action to its value."""
+    told = None
+    if getattr(part.config, "agent_model", False):
+        told = {j: softmax(each) if j else -np.ones(len(each)) for j, each in predicted.items()}
+    if hasattr(part, "graph"):
+        types = mind.read(seen)
+        number = part.graph.individual.layers[-1].bias.shape[0]
+        return (
+            lambda: action_values(part.config, part.graph, types, predicted, number),
+            lambda actions: joint(part.graph, types, actions),
+        )
+    if hasattr(part, "attention"):
+        types = mind.read(seen, told)
+        nodes = {j: np.maximum(mlp(part.node, each), 0) for j, each in types.items()}
+        values = linear(part.last, attend(part.attention, nodes))
+    else:
+        whole = SimpleNamespace(
+            agents=[flat(part, seen, told, seats)],
+            shared=seen.shared,
+            present=[True],
+            arrived=seen.arrived[:1],
+        )
+        values = mlp(part.values, mind.read(whole)[0])
+    return lambda: values, lambda actions: values[actions[0]]
+
+
+def predictions(learner, state, e):
+    """From an observation to the logits of everybody, with memory; nothing without a model."""
+    if learner.agent is None:
+        return lambda seen: {}
+    mind = Mind(learner.agent.types, row(state.memory.agent, e))
+    return lambda seen: logits(learner.agent.model, mind.read(seen))
 
 
 def goals(config, learner, target, state, steps, ahead_actions, temperature):
-    """What the joint value should be, by time and environment."""
+    """What the value of what was done should be, by time and environment.
+
+    `steps.seats` are the places of all agents, by observation and environment.
+    """
     period, envs = steps.terminated.shape
-    number = learner.agent.model.readout.layers[-1].bias.shape[0]
     found = np.zeros((period, envs))
     for e in range(envs):
         slow = Mind(target.types, row(state.target_memory, e))
-        reader = Mind(learner.agent.types, row(state.memory.agent, e))
-        reader.read(row(state.seen, e))
+        predict = predictions(learner, state, e)
+        predict(row(state.seen, e))
         for t in range(period):
             seen = row(steps.observation, t, e)
-            types, predicted = slow.read(seen), logits(learner.agent.model, reader.read(seen))
+            values, done = opinion(target, slow, seen, predict(seen), steps.seats[t + 1][e])
             if config.target == "sarsa":
-                following = steps.actions[t + 1, e] if t + 1 < period else ahead_actions[e]
-                worth = joint(target.graph, types, following)
+                worth = done(steps.actions[t + 1, e] if t + 1 < period else ahead_actions[e])
             else:
-                values = action_values(config, target.graph, types, predicted, number)
-                worth = values.max()
-                if config.policy == "spi":
-                    worth = softmax(values / temperature) @ values
+                worth = values().max()
+                if config.soft:
+                    worth = softmax(values() / temperature) @ values()
             over = steps.terminated[t, e] or steps.truncated[t, e]
             found[t, e] = steps.rewards[t, e, 0] + (0.0 if over else config.discount * worth)
     return found
 
 
 def losses(learner, state, steps, goals):
-    """Value loss and prediction loss of an update, and the memories afterwards."""
+    """Value loss and prediction loss of an update.
+
+    Values are told what the learner of the state predicts, whatever the one that is judged does:
+    they teach the agent model nothing.
+    """
     period, envs = goals.shape
     squared, missed = [], []
     for e in range(envs):
         value = Mind(learner.value.types, row(state.memory.value, e))
-        agent = Mind(learner.agent.types, row(state.memory.agent, e))
+        told, predict = predictions(state.learner, state, e), predictions(learner, state, e)
         seen = row(state.seen, e)
         for t in range(period):
             actions = steps.actions[t, e]
-            types = value.read(seen)
-            squared.append((joint(learner.value.graph, types, actions) - goals[t, e]) ** 2)
-            for j, each in logits(learner.agent.model, agent.read(seen)).items():
+            _, done = opinion(learner.value, value, seen, told(seen), steps.seats[t][e])
+            squared.append((done(actions) - goals[t, e]) ** 2)
+            for j, each in predict(seen).items():
                 if j != 0:
                     missed.append(-np.log(softmax(each)[actions[j]]))
             seen = row(steps.observation, t, e)
-    return np.mean(squared), np.mean(missed)
+    return np.mean(squared), np.mean(missed) if missed else 0.0
 
 
 def adam(weight, gradient, first, second, count, rate):

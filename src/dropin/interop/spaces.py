@@ -15,18 +15,19 @@ except ImportError:
 
 
 def observation_space(env: AdHoc) -> spaces.Space[Any]:
-    """A dictionary of the fields of `Observation`."""
+    """A dictionary of the fields of `Observation`; sides only where there are two."""
     slots = env.slots
     agents, shared = env.game.features(slots)
     low, high = _bounds(agents)
-    return spaces.Dict(
-        {
-            "agents": spaces.Box(np.tile(low, (slots, 1)), np.tile(high, (slots, 1))),
-            "shared": spaces.Box(*_bounds(shared)),
-            "present": spaces.MultiBinary(slots),
-            "arrived": spaces.MultiBinary(slots),
-        }
-    )
+    fields: dict[str, spaces.Space[Any]] = {
+        "agents": spaces.Box(np.tile(low, (slots, 1)), np.tile(high, (slots, 1))),
+        "shared": spaces.Box(*_bounds(shared)),
+        "present": spaces.MultiBinary(slots),
+        "arrived": spaces.MultiBinary(slots),
+    }
+    if any(env.sides):
+        fields["sides"] = spaces.MultiBinary(slots)
+    return spaces.Dict(fields)
 
 
 def _bounds(features: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -45,12 +46,15 @@ def action_space(env: AdHoc) -> spaces.Space[Any]:
 
 def as_dict(observation: Observation) -> dict[str, np.ndarray]:
     """An observation as the dictionary that the space describes."""
-    return {
+    fields = {
         "agents": np.asarray(observation.agents),
         "shared": np.asarray(observation.shared),
         "present": np.asarray(observation.present, np.int8),
         "arrived": np.asarray(observation.arrived, np.int8),
     }
+    if any(observation.sides):
+        fields["sides"] = np.asarray(observation.sides, np.int8)
+    return fields
 
 
 def check_action(env: AdHoc, action: Any) -> int:

@@ -14,7 +14,7 @@ class Entry:
     name: str
     about: str
     module: str
-    settings: tuple[tuple[str, str], ...]
+    settings: tuple[tuple[str, str | bool], ...]
     """What sets it apart from others of the same module."""
 
     def config(self, game: str = "", **changes: Any) -> Any:
@@ -42,6 +42,30 @@ LEARNERS = {
             "graph-based policy learning, Boltzmann policy",
             "dropin.learners.gpl",
             (("policy", "spi"),),
+        ),
+        Entry(
+            "ql",
+            "Q-learning on the features of all agents side by side",
+            "dropin.learners.ql",
+            (("agent_model", False),),
+        ),
+        Entry(
+            "ql-am",
+            "QL that is also told what the others are predicted to do",
+            "dropin.learners.ql",
+            (("agent_model", True),),
+        ),
+        Entry(
+            "gnn",
+            "Q-learning by attention over type vectors",
+            "dropin.learners.gnn",
+            (("agent_model", False),),
+        ),
+        Entry(
+            "gnn-am",
+            "GNN that is also told what the others are predicted to do",
+            "dropin.learners.gnn",
+            (("agent_model", True),),
         ),
     )
 }

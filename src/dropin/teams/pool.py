@@ -117,7 +117,7 @@ class Pool(eqx.Module):
             kind, character, seen, own, here = _rows(
                 (cast.type, cast.character, views, cast.memory, state.present), rows
             )
-            scene = Scene(key, state, arrived, start, character, seen, asked=here)
+            scene = Scene(key, state, arrived, cast.sides, start, character, seen, here)
             theirs, after = self._plan(scene, side, kind, own)
             actions.append(theirs)
             for number, new in after.items():

@@ -22,6 +22,8 @@ class Scene(eqx.Module):
     """The state of the game."""
     arrived: Bool[Array, " slot"]
     """Who has just arrived."""
+    sides: tuple[int, ...] = eqx.field(static=True)
+    """The side of each slot."""
     first: int = eqx.field(static=True)
     """The slot of the first actor; the others follow it."""
     character: UInt32[Array, " actor"]

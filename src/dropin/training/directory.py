@@ -157,8 +157,9 @@ def metrics_row(
     game: Game[Any],
     epsilon: float,
     temperature: float,
+    predicts: bool,
 ) -> dict[str, Any]:
-    """A row of metrics from sums over so many updates."""
+    """A row of metrics from sums over so many updates; `predicts` with an agent model."""
     episodes = int(totals.episodes)
     unshaped = float(totals.returns) - float(totals.shaping)
     return {
@@ -167,8 +168,8 @@ def metrics_row(
         "return": float(totals.returns) / episodes if episodes else "",
         "unshaped": unshaped / episodes if episodes and game.shaped else "",
         "value_loss": float(totals.value_loss) / updates,
-        "prediction_loss": float(totals.prediction_loss) / updates,
-        "accuracy": float(totals.accuracy) / updates,
+        "prediction_loss": float(totals.prediction_loss) / updates if predicts else "",
+        "accuracy": float(totals.accuracy) / updates if predicts else "",
         "team_size": float(totals.team_size) / updates,
         "epsilon": epsilon,
         "temperature": temperature,

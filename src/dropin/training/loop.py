@@ -215,7 +215,7 @@ class Run:
     def evaluate(self, reporter: Reporter) -> None:
         """Play at every team limit, by every policy that the learner has."""
         agent, how = self.agent(), self.config.evaluation
-        policies = ("greedy", "sampled") if agent.learner.config.policy == "spi" else ("greedy",)
+        policies = ("greedy", "sampled") if agent.learner.config.soft else ("greedy",)
         for limit, arena in self.arenas.items():
             for policy in policies:
                 who = AgentPlayer(agent, policy)
@@ -272,7 +272,15 @@ class Run:
                 (self.env, config.training, jnp.int32(number)), self.state
             )
             self._check(alarm, before + number)
-            row = metrics_row(self.step, number, totals, self.env.game, epsilon, temperature)
+            row = metrics_row(
+                self.step,
+                number,
+                totals,
+                self.env.game,
+                epsilon,
+                temperature,
+                predicts=self.state.learner.agent is not None,
+            )
             self.files.metrics.append(row)
             reporter.metrics(row)
             if self.updates % self.checkpoint_every == 0 or self.updates == self.total:

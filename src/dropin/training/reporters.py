@@ -70,15 +70,16 @@ def clock(seconds: float) -> str:
 
 def extras(row: Row, known: Sequence[str]) -> dict[str, str]:
     """What the game adds to a row, by name."""
-    return {
-        name.replace("_", " "): "-" if row[name] == "" else f"{row[name]:.2f}"
-        for name in row
-        if name not in known
-    }
+    return {name.replace("_", " "): _shown(row[name]) for name in row if name not in known}
 
 
 def _listed(more: Mapping[str, str]) -> str:
     return "".join(f", {name} {value}" for name, value in more.items())
+
+
+def _shown(value: Any, digits: int = 2) -> str:
+    """A number, or a dash if there is none."""
+    return "-" if value == "" else f"{value:.{digits}f}"
 
 
 def evaluation_text(row: Row) -> str:
@@ -109,12 +110,14 @@ class Lines(Reporter):
         if now - self.told < self.seconds and row["step"] < self.pace.steps:
             return
         self.told = now
-        score = f"{row['return']:.2f}" if row["episodes"] else "-"
+        predicted = ""
+        if row["prediction_loss"] != "":
+            predicted = f", prediction loss {row['prediction_loss']:.3f}, accuracy"
+            predicted += f" {row['accuracy']:.2f}"
         self.say(
-            f"step {row['step']:,}: {rate:,.0f} a second, {left} left, return {score}, value loss"
-            f" {row['value_loss']:.4f}, prediction loss {row['prediction_loss']:.3f}, accuracy"
-            f" {row['accuracy']:.2f}, epsilon {row['epsilon']:.2f}, team {row['team_size']:.2f}"
-            f"{_listed(extras(row, METRICS))}"
+            f"step {row['step']:,}: {rate:,.0f} a second, {left} left, return"
+            f" {_shown(row['return'])}, value loss {row['value_loss']:.4f}{predicted}, epsilon"
+            f" {row['epsilon']:.2f}, team {row['team_size']:.2f}{_listed(extras(row, METRICS))}"
         )
 
     def evaluation(self, row: Row) -> None:
@@ -216,14 +219,13 @@ class Board(Reporter):
             if row.get("state"):
                 cells += [Text(row["state"], style="dim")]
             elif "rate" in row:
-                score = f"{row['return']:.2f}" if row["episodes"] else "-"
                 cells += [
                     f"{row['rate']:,.0f}",
                     row["left"],
-                    score,
+                    _shown(row["return"]),
                     f"{row['value_loss']:.4f}",
-                    f"{row['prediction_loss']:.3f}",
-                    f"{row['accuracy']:.2f}",
+                    _shown(row["prediction_loss"], 3),
+                    _shown(row["accuracy"]),
                     f"{row['epsilon']:.2f}",
                     f"{row['team_size']:.2f}",
                     *(more[name].get(column, "") for column in besides),

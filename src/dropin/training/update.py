@@ -19,20 +19,17 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from dropin.adhoc import AdHoc, EnvState, Observation, TimeStep
 from dropin.compilation import compiled
 from dropin.config import Checked
-from dropin.learners.gpl import (
-    GPL,
-    GPLConfig,
+from dropin.learners.base import (
+    Learner,
+    LearnerConfig,
     Memory,
     Outlook,
+    Sight,
     ValuePart,
-    action_values,
     choose,
-    infer,
     prediction_error,
     state_value,
-    value_error,
 )
-from dropin.models.coordination import Utilities, joint_value
 from dropin.models.layers import LSTMState
 from dropin.training.schedule import Linear
 
@@ -50,9 +47,9 @@ class TrainConfig(Checked):
     target_rate: float = 1e-3
     """alpha: how far the target goes towards the weights at each update."""
     epsilon: Linear = field(default_factory=lambda: Linear(1.0, 0.05, 4_800_000))
-    """Share of random actions of GPL-Q."""
+    """Share of random actions of an epsilon-greedy policy."""
     temperature: Linear = field(default_factory=lambda: Linear(1.0, 0.01, 4_800_000))
-    """Of the Boltzmann policy of GPL-SPI (the authors' program; the paper gives no value)."""
+    """Of a Boltzmann policy, GPL-SPI's (the authors' program; the paper gives no value)."""
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
@@ -60,12 +57,15 @@ class TrainConfig(Checked):
         return optax.flatten(optax.adam(self.learning_rate))
 
 
+AnyLearner = Learner[Any, Any]
+
+
 class TrainState(eqx.Module):
     """Everything that a run is, between two updates."""
 
-    learner: GPL
+    learner: AnyLearner
     target: ValuePart
-    """Of the agent part there is no slow copy: targets use the current one."""
+    """Of an agent part there is no slow copy: targets use the current one."""
     optimiser: Any
     env: EnvState
     seen: Observation
@@ -86,7 +86,8 @@ class Metrics(eqx.Module):
     value_loss: Float[Array, ""]
     prediction_loss: Float[Array, ""]
     accuracy: Float[Array, ""]
-    """Share of the teammates' actions that the agent model held for the likeliest."""
+    """Share of the teammates' actions that the agent model held for the likeliest; both are 0
+    without an agent model."""
     team_size: Float[Array, ""]
     """Mean number of agents, the learner included."""
     returns: Float[Array, ""]
@@ -105,20 +106,22 @@ class Collected(eqx.Module):
     outlooks: Outlook
     """What the learner made of the observations it acted on."""
     steps: TimeStep
-    ahead: Float[Array, "env slot action"]
-    """Logits of everybody's next action after the last step."""
+    after: Sight
+    """The observations that the steps led to, with what the learner added to them."""
     later: Int[Array, "env slot"] | None
     """A joint action in the state after the last step, if the target is SARSA's."""
 
 
 @eqx.filter_jit
-def start(env: AdHoc, learner: GPL, config: TrainConfig, key: PRNGKeyArray) -> TrainState:
+def start(env: AdHoc, learner: AnyLearner, config: TrainConfig, key: PRNGKeyArray) -> TrainState:
     """A run before its first update."""
     key, placing = jax.random.split(key)
-    states, seen = jax.vmap(env.reset)(jax.random.split(placing, config.envs))
-    slots = env.slots
-    memory = jax.vmap(lambda _: learner.start(slots))(jnp.arange(config.envs))
-    _, target_memory = jax.vmap(learner.value)(memory.value, seen)
+    keys = jax.random.split(placing, config.envs)
+    states, seen = jax.vmap(env.reset)(keys)
+    memory = jax.vmap(lambda _: learner.start(env.slots))(jnp.arange(config.envs))
+    memory = jax.vmap(learner.greet)(memory, seen, keys)
+    sight, _ = jax.vmap(learner.look)(memory, seen)
+    _, target_memory = jax.vmap(learner.value.read)(memory.value, sight)
     return TrainState(
         learner=learner,
         target=learner.value,
@@ -134,33 +137,45 @@ def start(env: AdHoc, learner: GPL, config: TrainConfig, key: PRNGKeyArray) -> T
     )
 
 
+Place = tuple[EnvState, Observation, Memory]
+"""Where all environments are: their states, what is seen, and the memory that has met it."""
+
+
 def collect(
-    env: AdHoc, config: TrainConfig, learner: GPL, state: TrainState, key: PRNGKeyArray
-) -> tuple[Collected, tuple[EnvState, Observation, Memory]]:
-    """A few steps of all environments; and their states, observations and memory afterwards."""
+    env: AdHoc,
+    config: TrainConfig,
+    learner: AnyLearner,
+    state: TrainState,
+    key: PRNGKeyArray,
+) -> tuple[Collected, Place]:
+    """A few steps of all environments, and where they are afterwards."""
     epsilon, temperature = exploration(config, state)
-    policy = learner.config.policy
+    choosing = jax.vmap(partial(choose, learner.config.soft), in_axes=(0, None, None, 0))
 
     def step(
-        before: tuple[EnvState, Observation, Memory], key: PRNGKeyArray
-    ) -> tuple[tuple[EnvState, Observation, Memory], tuple[Outlook, TimeStep]]:
+        before: Place, key: PRNGKeyArray
+    ) -> tuple[Place, tuple[Outlook, TimeStep, Int[Array, "env slot"] | None]]:
         states, seen, memory = before
         thinking, acting, stepping = jax.random.split(key, (3, config.envs))
         outlook, memory = jax.vmap(learner)(memory, seen, thinking)
-        action = jax.vmap(partial(choose, policy), in_axes=(0, None, None, 0))(
-            outlook.values, epsilon, temperature, acting
-        )
+        action = choosing(outlook.values, epsilon, temperature, acting)
         states, time_step = jax.vmap(env.step)(stepping, states, action)
-        return (states, time_step.observation, memory), (outlook, time_step)
+        seen = time_step.observation
+        memory = jax.vmap(learner.greet)(memory, seen, thinking)
+        return (states, seen, memory), (outlook, time_step, memory.seats)
 
     keys = jax.random.split(key, config.period + 1)
     before = (state.env, state.seen, state.memory)
     # A loop and not four copies of the environment: those take most of the compile time.
-    after, (outlooks, steps) = jax.lax.scan(step, before, keys[:-1])
-    _, seen, memory = after
-    ahead, _ = jax.vmap(learner.agent)(memory.agent, seen)
-    later = step(after, keys[-1])[1][1].actions if learner.config.target == "sarsa" else None
-    return Collected(outlooks, steps, ahead, later), after
+    place, (outlooks, steps, seats) = jax.lax.scan(step, before, keys[:-1])
+    _, seen, memory = place
+    ahead, _ = jax.vmap(learner.look)(memory, seen)
+    logits = None
+    if outlooks.logits is not None and ahead.logits is not None:
+        logits = jnp.concatenate([outlooks.logits[1:], ahead.logits[None]])
+    after = Sight(steps.observation, logits, seats)
+    later = step(place, keys[-1])[1][1].actions if learner.config.target == "sarsa" else None
+    return Collected(outlooks, steps, after, later), place
 
 
 def exploration(
@@ -172,49 +187,45 @@ def exploration(
 
 
 def targets(
-    gpl: GPLConfig,
+    config: LearnerConfig,
     state: TrainState,
     collected: Collected,
     temperature: Float[Array, ""],
     key: PRNGKeyArray,
 ) -> tuple[Float[Array, "time env"], LSTMState]:
-    """What the joint values should have been, by the slow copy; and its memory afterwards."""
-    steps, after = collected.steps, collected.steps.observation
+    """What the values of what was done should have been, by the slow copy; and its memory then."""
+    steps, part = collected.steps, state.target
 
-    def read(memory: LSTMState, seen: Observation) -> tuple[LSTMState, Float[Array, "..."]]:
-        types, memory = jax.vmap(infer, in_axes=(None, 0, 0))(state.target.types, memory, seen)
+    def read(memory: LSTMState, sight: Sight) -> tuple[LSTMState, Float[Array, "..."]]:
+        types, memory = jax.vmap(part.read)(memory, sight)
         return memory, types
 
-    memory, types = jax.lax.scan(read, state.target_memory, after, unroll=True)
+    memory, types = jax.lax.scan(read, state.target_memory, collected.after, unroll=True)
+    following = steps.actions
     if collected.later is not None:
         following = jnp.concatenate([steps.actions[1:], collected.later[None]])
-    else:
-        following = steps.actions
-    logits = jnp.concatenate([collected.outlooks.logits[1:], collected.ahead[None]])
 
     def worth(
-        types: Float[Array, "slot type"],
-        logits: Float[Array, "slot action"],
+        types: Float[Array, "node type"],
+        sight: Sight,
         actions: Int[Array, " slot"],
-        present: Bool[Array, " slot"],
         key: PRNGKeyArray,
     ) -> Float[Array, ""]:
-        utilities: Utilities = state.target.graph(types)
-        if gpl.target == "sarsa":
-            return joint_value(utilities, actions, present)
-        values = action_values(gpl, utilities, logits, present, key)
-        return state_value(values, gpl.policy, temperature)
+        outlook = part.judge(types, sight, key)
+        if config.target == "sarsa":
+            return part.taken(outlook, actions, sight.seen.present)
+        return state_value(config.soft, outlook.values, temperature)
 
     keys = jax.random.split(key, steps.terminated.shape)
-    worths = jax.vmap(jax.vmap(worth))(types, logits, following, after.present, keys)
-    return steps.reward + gpl.discount * jnp.where(steps.done, 0.0, worths), memory
+    worths = jax.vmap(jax.vmap(worth))(types, collected.after, following, keys)
+    return steps.reward + config.discount * jnp.where(steps.done, 0.0, worths), memory
 
 
 class Judged(eqx.Module):
     """What the loss of an update leaves behind."""
 
     collected: Collected
-    after: tuple[EnvState, Observation, Memory]
+    place: Place
     target_memory: LSTMState
     value_loss: Float[Array, ""]
     prediction_loss: Float[Array, ""]
@@ -222,19 +233,24 @@ class Judged(eqx.Module):
 
 
 def collect_and_judge(
-    learner: GPL, env: AdHoc, config: TrainConfig, state: TrainState
+    learner: AnyLearner, env: AdHoc, config: TrainConfig, state: TrainState
 ) -> tuple[Float[Array, ""], Judged]:
     """The loss of a few steps of all environments, as a function of the learner."""
     _, collecting, weighing = jax.random.split(state.key, 3)
     _, temperature = exploration(config, state)
-    collected, after = collect(env, config, learner, state, collecting)
+    collected, place = collect(env, config, learner, state, collecting)
     goals, target_memory = targets(learner.config, state, collected, temperature, weighing)
     outlooks, steps = collected.outlooks, collected.steps
-    did = (steps.actions, steps.acted)
-    value_loss = jnp.mean(jax.vmap(jax.vmap(value_error))(outlooks, *did, goals))
-    missed, right, count = map(jnp.sum, jax.vmap(jax.vmap(prediction_error))(outlooks, *did))
-    judged = Judged(collected, after, target_memory, value_loss, missed / count, right / count)
-    return value_loss + missed / count, judged
+    taken = jax.vmap(jax.vmap(learner.value.taken))(outlooks, steps.actions, steps.acted)
+    # The squared error of the value of what was done (Eq. 11, without the half).
+    value_loss = jnp.mean((taken - jax.lax.stop_gradient(goals)) ** 2)
+    prediction_loss = accuracy = jnp.float32(0)
+    if outlooks.logits is not None:
+        judge = jax.vmap(jax.vmap(prediction_error))
+        missed, right, count = map(jnp.sum, judge(outlooks.logits, steps.actions, steps.acted))
+        prediction_loss, accuracy = missed / count, right / count
+    judged = Judged(collected, place, target_memory, value_loss, prediction_loss, accuracy)
+    return value_loss + prediction_loss, judged
 
 
 def update(env: AdHoc, config: TrainConfig, state: TrainState) -> tuple[TrainState, Metrics]:
@@ -266,7 +282,7 @@ def follow(
     score, returns = _ended(state.score, steps.reward, steps.done)
     shaping, shaped = _ended(state.shaping, steps.shaping[..., 0], steps.done)
     size = jnp.mean(jnp.sum(steps.acted, axis=-1).astype(jnp.float32))
-    states, seen, memory = judged.after
+    states, seen, memory = judged.place
     following = TrainState(
         learner=learner,
         target=target,

@@ -116,7 +116,7 @@ class LearnedFighter(Type):
 
     def plan(self, scene: Scene, memory: Any) -> tuple[Int[Array, " actor"], Any]:
         """The network is asked for its own alone."""
-        ask = _Ask(scene.state.sides, self.side)
+        ask = _Ask(scene.sides, self.side)
         drawn = jax.vmap(lambda asked, view: where_needed(ask, asked, view, self.net, block=64))
         return drawn(scene.asked, scene.views), memory
 

@@ -1,0 +1,93 @@
+"""QL and QL-AM: Q-learning on an input of fixed length (paper: section 5.2, appendix E.2).
+
+All agents' features stand side by side, those of the absent replaced, and one type network reads
+them as if they were one agent's. QL-AM adds what the others are predicted to do.
+"""
+
+from dataclasses import dataclass, replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from dropin.adhoc import Interface, Observation
+from dropin.learners import base
+from dropin.learners.base import (
+    AgentPart,
+    Learner,
+    LearnerConfig,
+    Memory,
+    Outlook,
+    Sight,
+    type_network,
+)
+from dropin.learners.seats import flat_size, flatten, take_seats
+from dropin.models.layers import MLP, LSTMState
+
+
+@dataclass(frozen=True)
+class QLConfig(LearnerConfig):
+    """The networks. Sizes are those of LBF and Wolfpack; `SIZES` has others."""
+
+    agent_model: bool = False
+    """Whether predicted actions are part of the input: QL-AM."""
+    places: int = 5
+    """The most agents of a side that the input has room for (paper: 5)."""
+    first_units: int = 70
+    """First hidden layer of the value network (paper: 70)."""
+    second_units: int = 60
+    """Second one (paper: 60)."""
+
+
+class ValuePart(base.ValuePart):
+    """One type vector for everything that is seen, and a network from it to action values."""
+
+    values: MLP
+    config: QLConfig = eqx.field(static=True)
+    meets: Interface = eqx.field(static=True)
+
+    def start(self, slots: int) -> LSTMState:
+        """A single row."""
+        del slots
+        return self.types.start(1)
+
+    def read(self, memory: LSTMState, sight: Sight) -> tuple[Float[Array, "1 type"], LSTMState]:
+        """The type vector of the whole; the memory is cleared when an episode starts."""
+        flat, seen = flatten(sight, self.meets, self.config.places), sight.seen
+        return self.types(memory, flat[None], seen.shared, seen.arrived[:1])
+
+    def judge(self, types: Float[Array, "1 type"], sight: Sight, key: PRNGKeyArray) -> Outlook:
+        """The value of each action."""
+        del key
+        return Outlook(self.values(types[0]), sight.logits)
+
+
+class QL(Learner[ValuePart, QLConfig]):
+    """The networks of QL and QL-AM."""
+
+    def __init__(self, meets: Interface, config: QLConfig, *, key: PRNGKeyArray):
+        keys = jax.random.split(key, 4)
+        flat = flat_size(meets, config.places, config.agent_model) + len(meets.shared)
+        sizes = [config.type_size, config.first_units, config.second_units, len(meets.actions)]
+        self.value = ValuePart(
+            type_network(config, flat, keys[0]), MLP(sizes, key=keys[1]), config, meets
+        )
+        self.agent = AgentPart.of(meets, config, *keys[2:]) if config.agent_model else None
+        self.config, self.meets = config, meets
+
+    def start(self, slots: int) -> Memory:
+        """Nobody has a place but the learner."""
+        return replace(super().start(slots), seats=jnp.zeros(slots, jnp.int32))
+
+    def greet(self, memory: Memory, seen: Observation, key: PRNGKeyArray) -> Memory:
+        """Newcomers get a place."""
+        assert memory.seats is not None
+        own = jax.random.fold_in(key, 1)
+        return replace(memory, seats=take_seats(memory.seats, seen, self.config.places, own))
+
+
+CONFIG, LEARNER = QLConfig, QL
+"""For the catalogue of learners."""
+SIZES = {"fortattack": {**base.SIZES["fortattack"], "first_units": 128, "second_units": 128}}
+"""The settings in which the paper differs for a game."""

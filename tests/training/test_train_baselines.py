@@ -1,0 +1,79 @@
+"""Every baseline in every game: train, resume, evaluate in larger teams, load and act."""
+
+import shutil
+
+import jax
+import pytest
+import tiny
+
+from dropin.adhoc import make
+from dropin.agents import AgentPlayer, load_agent
+from dropin.errors import InputError
+from dropin.evaluation.evaluate import run_episodes
+from dropin.training.config import EvaluationConfig, run_config
+from dropin.training.directory import RunDirectory
+from dropin.training.loop import resume_run, train
+from dropin.training.table import read_table
+
+LEARNERS = ("ql", "ql-am", "gnn", "gnn-am")
+TYPES = {"lbf": ["H6"], "wolfpack": ["H1"], "fortattack": ["G2", "A1"]}
+SIZES = {name: 4 for name in tiny.SETTINGS if name not in ("graph_units", "rank")}
+SETTINGS = {
+    **{name: value for name, value in tiny.RUN.items() if name not in tiny.SETTINGS},
+    **SIZES,
+    "first_units": 4,
+    "second_units": 4,
+    "steps": 40,
+    "log_every": 20,
+    "checkpoint_every": 20,
+    "evaluation": EvaluationConfig(envs=2, episodes=1, team_limits=(5,)),
+}
+
+
+@pytest.mark.parametrize("game", list(TYPES))
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_trains_resumes_evaluates_and_loads(game, learner, tmp_path):
+    path, again = tmp_path / "run", tmp_path / "again"
+    train(game, learner, directory=path, **SETTINGS | {"types": TYPES[game]})
+    rows = read_table(path / "evaluation.csv")
+    assert [(int(row["step"]), int(row["team_limit"])) for row in rows] == [
+        (step, limit) for step in (0, 20, 40) for limit in (3, 5)
+    ]
+    predicted = {row["prediction_loss"] != "" for row in read_table(path / "metrics.csv")}
+    assert predicted == {learner.endswith("am")}
+
+    shutil.copytree(path, again)
+    RunDirectory(again).checkpoint(40).unlink()
+    resume_run(again, report="none")
+    for name in ("metrics.csv", "evaluation.csv", "agent.safetensors"):
+        assert (path / name).read_bytes() == (again / name).read_bytes()
+
+    agent = load_agent(path)
+    assert agent.name == learner
+    env = make(game, team_limit=5, types=TYPES[game])
+    _, seen = env.reset(jax.random.key(0))
+    action, memory = agent.act(jax.random.key(0), seen)
+    assert 0 <= int(action) < len(env.game.actions)
+    agent.act(jax.random.key(0), seen, memory)
+
+
+def test_the_settings_are_the_papers():
+    for name in LEARNERS:
+        config = run_config("lbf", name)
+        assert (config.steps, config.training.learning_rate) == (6_400_000, 2.5e-4)
+        sizes = config.settings
+        assert (sizes.first_units, sizes.second_units, sizes.type_memory) == (70, 60, 100)
+        assert sizes.agent_model == name.endswith("am")
+        fort = run_config("fortattack", name).settings
+        assert (fort.first_units, fort.second_units, fort.readout_units) == (128, 128, 128)
+    assert run_config("lbf", "gnn").settings.heads == 8
+    with pytest.raises(InputError, match="agent_model of ql is False: it cannot be changed"):
+        run_config("lbf", "ql", agent_model=True)
+
+
+def test_an_agent_with_too_few_places_says_so(tmp_path):
+    few = SETTINGS | {"places": 3, "evaluation": EvaluationConfig(envs=2, episodes=1)}
+    agent = train("lbf", "ql", directory=tmp_path / "run", **few | {"types": ["H6"]})
+    env = make("lbf", team_limit=4, types=["H6"])
+    with pytest.raises(InputError, match=r"places for 3 agents .* can be 4: train it with"):
+        run_episodes(env, AgentPlayer(agent), envs=2, episodes=1)
