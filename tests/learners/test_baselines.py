@@ -32,6 +32,7 @@ def learner_of(name, env=ENV, **changes):
     return kind(env.interface, config, key=jax.random.key(0))
 
 
+@eqx.filter_jit
 def met(learner, seen, key=KEY):
     return learner.greet(learner.start(seen.present.shape[0]), seen, key)
 
@@ -45,7 +46,7 @@ def values_of(learner, memory, seen):
 @pytest.fixture(scope="module")
 def seen():
     """The third of four is absent."""
-    first = ENV.reset(jax.random.key(1))[1]
+    first = eqx.filter_jit(ENV.reset)(jax.random.key(1))[1]
     present = jnp.array([True, True, False, True])
     return replace(first, present=present, arrived=present)
 
@@ -95,8 +96,12 @@ def test_values_teach_the_agent_model_nothing_and_predictions_teach_nothing_else
         leaves = jax.tree.leaves(eqx.filter(part, eqx.is_array))
         return [bool(jnp.any(leaf != 0)) for leaf in leaves]
 
-    value = eqx.filter_grad(lambda learner: losses(learner)[0])(learner)
-    agent = eqx.filter_grad(lambda learner: losses(learner)[1])(learner)
+    value, agent = eqx.filter_jit(
+        lambda learner: [
+            eqx.filter_grad(lambda learner, which=which: losses(learner)[which])(learner)
+            for which in (0, 1)
+        ]
+    )(learner)
     assert not any(touched(value.agent))
     assert not any(touched(agent.value))
     assert all(touched(value.value))
@@ -128,7 +133,7 @@ def test_without_an_agent_model_nothing_is_predicted(seen):
 
 def test_the_value_of_what_was_done_is_that_of_the_learners_own_action(seen):
     learner = learner_of("gnn")
-    outlook, _ = learner(learner.start(4), seen, KEY)
+    outlook, _ = eqx.filter_jit(learner)(learner.start(4), seen, KEY)
     for action in range(6):
         actions = jnp.array([action, 5, 5, 5])
         taken = learner.value.taken(outlook, actions, seen.present)

@@ -19,7 +19,7 @@ LEARNER = GPL(ENV.interface, SMALL, key=jax.random.key(0))
 
 @pytest.fixture(scope="module")
 def seen():
-    return ENV.reset(jax.random.key(1))[1]
+    return eqx.filter_jit(ENV.reset)(jax.random.key(1))[1]
 
 
 def nonzero(tree):
@@ -34,8 +34,12 @@ def test_each_loss_reaches_its_own_part_alone(seen):
         missed, _, count = prediction_error(outlook.logits, actions, acted)
         return (learner.value.taken(outlook, actions, acted) - 3) ** 2, missed / count
 
-    value = eqx.filter_grad(lambda learner: losses(learner)[0])(LEARNER)
-    agent = eqx.filter_grad(lambda learner: losses(learner)[1])(LEARNER)
+    value, agent = eqx.filter_jit(
+        lambda learner: [
+            eqx.filter_grad(lambda learner, which=which: losses(learner)[which])(learner)
+            for which in (0, 1)
+        ]
+    )(LEARNER)
     assert not any(nonzero(value.agent))
     assert not any(nonzero(agent.value))
     assert all(nonzero(value.value))
@@ -46,7 +50,7 @@ def test_action_values_give_the_agent_part_no_gradient(seen):
     def total(learner):
         return jnp.sum(learner(learner.start(3), seen, KEY)[0].values)
 
-    assert not any(nonzero(eqx.filter_grad(total)(LEARNER).agent))
+    assert not any(nonzero(eqx.filter_jit(eqx.filter_grad(total))(LEARNER).agent))
 
 
 def test_memory_is_zero_for_newcomers_and_kept_for_stayers_in_the_real_environment():
@@ -54,7 +58,7 @@ def test_memory_is_zero_for_newcomers_and_kept_for_stayers_in_the_real_environme
     env = make("lbf", rules="reference", team_limit=5)
     learner = GPL(env.interface, SMALL, key=jax.random.key(2))
     think, step = eqx.filter_jit(learner), eqx.filter_jit(env.step)
-    state, seen = env.reset(jax.random.key(3))
+    state, seen = eqx.filter_jit(env.reset)(jax.random.key(3))
     memory = learner.start(5)
     history: list[list] = [[] for _ in range(5)]
     arrivals = ends = 0
