@@ -7,13 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gradients import check_separate, of_both_losses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dropin.adhoc import Observation, make
 from dropin.errors import InputError
 from dropin.learners import find
-from dropin.learners.base import Sight, prediction_error
+from dropin.learners.base import Sight
 from dropin.learners.gnn import GNN
 from dropin.learners.ql import QL
 from dropin.learners.seats import flat_size, flatten, take_seats
@@ -84,28 +85,8 @@ def test_a_learner_alone_has_values(name, seen):
 @pytest.mark.parametrize("name", ["ql-am", "gnn-am"])
 def test_values_teach_the_agent_model_nothing_and_predictions_teach_nothing_else(name, seen):
     learner = learner_of(name)
-    memory, actions = met(learner, seen), jnp.array([1, 2, 3, 4])
-
-    def losses(learner):
-        outlook, _ = learner(memory, seen, KEY)
-        missed, _, count = prediction_error(outlook.logits, actions, seen.present)
-        taken = learner.value.taken(outlook, actions, seen.present)
-        return (taken - 3) ** 2, missed / count
-
-    def touched(part):
-        leaves = jax.tree.leaves(eqx.filter(part, eqx.is_array))
-        return [bool(jnp.any(leaf != 0)) for leaf in leaves]
-
-    value, agent = eqx.filter_jit(
-        lambda learner: [
-            eqx.filter_grad(lambda learner, which=which: losses(learner)[which])(learner)
-            for which in (0, 1)
-        ]
-    )(learner)
-    assert not any(touched(value.agent))
-    assert not any(touched(agent.value))
-    assert all(touched(value.value))
-    assert all(touched(agent.agent))
+    actions = jnp.array([1, 2, 3, 4])
+    check_separate(*of_both_losses(learner, met(learner, seen), seen, actions, seen.present))
 
 
 @pytest.mark.parametrize("name", ["ql-am", "gnn-am"])
@@ -219,6 +200,19 @@ def test_newcomers_get_any_free_place_with_equal_chances():
     for slot in (2, 3):
         shares = np.bincount(found[:, slot], minlength=5) / len(keys)
         assert shares == pytest.approx([0, 1 / 3, 0, 1 / 3, 1 / 3], abs=0.015)
+
+
+def test_who_was_there_before_the_learner_gets_a_place_too(seen):
+    """As a teammate that enters amid an episode meets others who did not just arrive."""
+    learner = learner_of("ql")
+    here = replace(seen, arrived=jnp.array([True, False, False, False]))
+    memory = met(learner, here)
+    found = np.asarray(memory.seats)[np.asarray(here.present)]
+    assert found[0] == 0
+    assert len(set(found)) == len(found)
+    assert (found[1:] > 0).all()
+    later = learner.greet(memory, replace(here, arrived=jnp.zeros(4, bool)), jax.random.key(9))
+    np.testing.assert_array_equal(later.seats, memory.seats)
 
 
 def test_more_agents_than_places_get_a_clear_sentence(seen):

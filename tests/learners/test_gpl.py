@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gradients import check_separate, nonzero, of_both_losses
 
 from dropin.adhoc import make
 from dropin.learners.base import choose, prediction_error, state_value
@@ -22,28 +23,9 @@ def seen():
     return eqx.filter_jit(ENV.reset)(jax.random.key(1))[1]
 
 
-def nonzero(tree):
-    return [bool(jnp.any(leaf != 0)) for leaf in jax.tree.leaves(eqx.filter(tree, eqx.is_array))]
-
-
 def test_each_loss_reaches_its_own_part_alone(seen):
     actions, acted = jnp.array([1, 2, 3]), jnp.ones(3, bool)
-
-    def losses(learner):
-        outlook, _ = learner(learner.start(3), seen, KEY)
-        missed, _, count = prediction_error(outlook.logits, actions, acted)
-        return (learner.value.taken(outlook, actions, acted) - 3) ** 2, missed / count
-
-    value, agent = eqx.filter_jit(
-        lambda learner: [
-            eqx.filter_grad(lambda learner, which=which: losses(learner)[which])(learner)
-            for which in (0, 1)
-        ]
-    )(LEARNER)
-    assert not any(nonzero(value.agent))
-    assert not any(nonzero(agent.value))
-    assert all(nonzero(value.value))
-    assert all(nonzero(agent.agent))
+    check_separate(*of_both_losses(LEARNER, LEARNER.start(3), seen, actions, acted))
 
 
 def test_action_values_give_the_agent_part_no_gradient(seen):

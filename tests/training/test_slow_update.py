@@ -42,6 +42,10 @@ VARIANTS = {
 }
 
 
+GPL_ALONE = pytest.mark.parametrize("updated", ["gpl-q", "gpl-spi"], indirect=True)
+"""For settings that no other learner has."""
+
+
 def environment():
     """With short stays, so that teams change within an update."""
     stays = Durations(active=(1, 3), waiting=(1, 2))
@@ -145,11 +149,17 @@ def test_weights_and_target_after_are_those_of_the_slow_update(updated):
         np.testing.assert_allclose(now, 0.9 * old + 0.1 * new, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("changes", [{"target": "sarsa"}, {"teammates": "optimistic"}])
-def test_other_targets_are_those_of_the_slow_update(updated, changes):
+def test_sarsas_targets_are_those_of_the_slow_update(updated):
+    targets_agree(updated, target="sarsa")
+
+
+@GPL_ALONE
+def test_optimistic_targets_are_those_of_the_slow_update(updated):
+    targets_agree(updated, teammates="optimistic")
+
+
+def targets_agree(updated, **changes):
     config, state, steps, _, _, _, temperature, (fast_state, collected) = updated
-    if not hasattr(config, *changes):
-        pytest.skip("a setting of GPL alone")
     config = dataclasses.replace(config, **changes)
     target = dataclasses.replace(fast_state.target, config=config)
     fast_state = dataclasses.replace(fast_state, target=target)
@@ -164,10 +174,9 @@ def test_other_targets_are_those_of_the_slow_update(updated, changes):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
+@GPL_ALONE
 def test_sampled_teammates_agree_with_the_expectation_in_the_mean(updated):
     config, *_, (state, _) = updated
-    if not hasattr(config, "teammates"):
-        pytest.skip("a setting of GPL alone")
     seen = jax.tree.map(lambda leaf: leaf[0], state.seen)
     memory = jax.tree.map(lambda leaf: leaf[0], state.memory)
     learner = state.learner

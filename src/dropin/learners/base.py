@@ -63,6 +63,22 @@ SIZES: dict[str, dict[str, Any]] = {
 are those of the authors' program; paper: 64 and none)."""
 
 
+@dataclass(frozen=True)
+class BaselineConfig(LearnerConfig):
+    """What the learners that know values of their own actions alone have in common."""
+
+    agent_model: bool = False
+    """Whether predicted actions are part of what it sees: QL-AM and GNN-AM."""
+    first_units: int = 70
+    """First layer of the value network (paper: 70)."""
+    second_units: int = 60
+    """Second layer of the same (paper: 60)."""
+
+
+BASELINE_SIZES = {"fortattack": {**SIZES["fortattack"], "first_units": 128, "second_units": 128}}
+"""The settings of theirs in which the paper differs for a game."""
+
+
 class Sight(eqx.Module):
     """An observation, with what the learner adds to it."""
 

@@ -15,8 +15,8 @@ from dropin.adhoc import Interface
 from dropin.learners import base
 from dropin.learners.base import (
     AgentPart,
+    BaselineConfig,
     Learner,
-    LearnerConfig,
     Outlook,
     Sight,
     known_chances,
@@ -27,17 +27,12 @@ from dropin.models.layers import MLP, Linear, LSTMState
 
 
 @dataclass(frozen=True)
-class GNNConfig(LearnerConfig):
+class GNNConfig(BaselineConfig):
     """The networks. Sizes are those of LBF and Wolfpack; `SIZES` has others."""
 
-    agent_model: bool = False
-    """Whether predicted actions are among the features of each agent: GNN-AM."""
     heads: int = 8
-    """Of the attention (paper: 8)."""
-    first_units: int = 70
-    """First layer of the node network and of those for keys, queries and values (paper: 70)."""
-    second_units: int = 60
-    """Second layer of the same; for keys, queries and values, of each head (paper: 60)."""
+    """Of the attention, whose networks for keys, queries and values have the layers of the value
+    network, the second one for each head (paper: 8)."""
 
 
 class ValuePart(base.ValuePart):
@@ -83,5 +78,4 @@ class GNN(Learner[ValuePart, GNNConfig]):
 
 CONFIG, LEARNER = GNNConfig, GNN
 """For the catalogue of learners."""
-SIZES = {"fortattack": {**base.SIZES["fortattack"], "first_units": 128, "second_units": 128}}
-"""The settings in which the paper differs for a game."""
+SIZES = base.BASELINE_SIZES

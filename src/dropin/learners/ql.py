@@ -15,29 +15,23 @@ from dropin.adhoc import Interface, Observation
 from dropin.learners import base
 from dropin.learners.base import (
     AgentPart,
+    BaselineConfig,
     Learner,
-    LearnerConfig,
     Memory,
     Outlook,
     Sight,
     type_network,
 )
-from dropin.learners.seats import flat_size, flatten, take_seats
+from dropin.learners.seats import NOWHERE, flat_size, flatten, take_seats
 from dropin.models.layers import MLP, LSTMState
 
 
 @dataclass(frozen=True)
-class QLConfig(LearnerConfig):
+class QLConfig(BaselineConfig):
     """The networks. Sizes are those of LBF and Wolfpack; `SIZES` has others."""
 
-    agent_model: bool = False
-    """Whether predicted actions are part of the input: QL-AM."""
     places: int = 5
     """The most agents of a side that the input has room for (paper: 5)."""
-    first_units: int = 70
-    """First hidden layer of the value network (paper: 70)."""
-    second_units: int = 60
-    """Second one (paper: 60)."""
 
 
 class ValuePart(base.ValuePart):
@@ -77,8 +71,8 @@ class QL(Learner[ValuePart, QLConfig]):
         self.config, self.meets = config, meets
 
     def start(self, slots: int) -> Memory:
-        """Nobody has a place but the learner."""
-        return replace(super().start(slots), seats=jnp.zeros(slots, jnp.int32))
+        """Nobody has a place yet."""
+        return replace(super().start(slots), seats=jnp.full(slots, NOWHERE))
 
     def greet(self, memory: Memory, seen: Observation, key: PRNGKeyArray) -> Memory:
         """Newcomers get a place."""
@@ -89,5 +83,4 @@ class QL(Learner[ValuePart, QLConfig]):
 
 CONFIG, LEARNER = QLConfig, QL
 """For the catalogue of learners."""
-SIZES = {"fortattack": {**base.SIZES["fortattack"], "first_units": 128, "second_units": 128}}
-"""The settings in which the paper differs for a game."""
+SIZES = base.BASELINE_SIZES

@@ -13,6 +13,9 @@ from dropin.adhoc import Interface, Observation
 from dropin.errors import InputError
 from dropin.learners.base import Sight, known_chances
 
+NOWHERE = -1
+"""The place of those who have none yet."""
+
 
 def take_seats(
     seats: Int[Array, " slot"], seen: Observation, places: int, key: PRNGKeyArray
@@ -28,7 +31,9 @@ def take_seats(
     total = places * (max(sides) + 1)
     place = np.arange(total)
     chance = jax.random.uniform(key, (len(sides), total))
-    settled = seen.present & ~seen.arrived
+    # Whoever was there before the learner itself has no place yet either.
+    new = seen.present & (seen.arrived | (seats == NOWHERE))
+    settled = seen.present & ~new
     taken = jnp.any(settled[:, None] & (seats[:, None] == place[None]), axis=0) | (place == 0)
     found = []
     for slot, side in enumerate(sides):
@@ -36,10 +41,9 @@ def take_seats(
             found.append(jnp.int32(0))
             continue
         free = ~taken & (place // places == side)
-        own = jnp.where(
-            seen.arrived[slot], jnp.argmax(jnp.where(free, chance[slot], -1)), seats[slot]
-        )
-        taken = taken | (seen.arrived[slot] & (place == own))
+        any_free = jnp.argmax(jnp.where(free, chance[slot], -1.0))
+        own = jnp.where(new[slot], any_free, seats[slot])
+        taken = taken | (new[slot] & (place == own))
         found.append(own.astype(jnp.int32))
     return jnp.stack(found)
 
