@@ -2,8 +2,10 @@
 
 Share of peak: useful floating-point work a second over the matmul peak of the same core, measured
 in turns. Useful work of an environment step, counted from the shapes: a forward pass of value and
-agent part, one of the target, and a backward pass of twice the forward. Every process is pinned to
-a core and has one thread. Absolute times are not stable on a shared machine; read the ratios.
+agent part, one of the target, and a backward pass of twice the forward. In joint training it is a
+forward pass of all who are under control, and the step's part of an update: what its batch takes
+of forward passes, and backward passes of twice that. Every process is pinned to a core and has one
+thread. Absolute times are not stable on a shared machine; read the ratios.
 
     python benchmarks/training.py [--game lbf] [--learner gpl-q] [--rules reference] [--rounds 7]
                                   [--seconds 2]
@@ -21,20 +23,36 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-PARTS = ("game", "environment", "acting", "targets", "gradient", "update")
+PARTS = {
+    "game": "game (prey too), openness, new episodes",
+    "environment": "teammates",
+    "acting": "forward and choice",
+    "targets": "target",
+    "gradient": "backward",
+    "update": "optimiser, target's weights, metrics",
+}
+JOINT_PARTS = {
+    "game": "game (prey too), openness, new episodes",
+    "acting": "forward and choice",
+    "replay": "writing and drawing",
+    "update": "learning",
+}
 TEAMS = (3, 5, 10, 20, 40)
 GRID = 20  # For the large teams, which need room.
 
 
-def useful_flops(slots: int, meets: Any, config: Any) -> float:
-    """Of one environment step: products of matrices alone, counted from the shapes."""
+def useful_flops(slots: int, meets: Any, config: Any, steps: int) -> float:
+    """Of one environment step: products of matrices alone, counted from the shapes.
+
+    `steps` is how many there are to an update.
+    """
     features, actions = len(meets.agents) + len(meets.shared), len(meets.actions)
     size, hidden, embedding = config.type_size, config.message_units, config.embedding
 
     def types(rows: int, inputs: int) -> int:
         units, memory = config.type_units, config.type_memory
-        each = inputs * units + units**2 + (units + memory) * 4 * memory + memory * size
-        return rows * each
+        middle = (units + memory) * 4 * memory if config.recurrent else units * memory
+        return rows * (inputs * units + units**2 + middle + memory * size)
 
     agent = types(slots, features) + slots * (
         2 * size * hidden
@@ -47,12 +65,19 @@ def useful_flops(slots: int, meets: Any, config: Any) -> float:
     name = type(config).__name__
     if name == "GPLConfig":
         value = types(slots, features) + _graph(slots, actions, config)
-    elif name == "QLConfig":
+    elif name in ("QLConfig", "MADDPGConfig"):
         from dropin.learners.seats import flat_size
 
         flat = flat_size(meets, config.places, config.agent_model) + len(meets.shared)
         one, two = config.first_units, config.second_units
-        value = types(1, flat) + size * one + one * two + two * actions
+        layers = size * one + one * two
+        value = types(1, flat) + layers + two * actions
+        if name == "MADDPGConfig":
+            critic = types(1, flat + config.places * actions) + layers + two
+            # Forward: both actors, the critic of what was done, of what follows and of what the
+            # actor does. Backward: the actor, the critic twice, the second time for its input.
+            drawn = 2 * value + 3 * critic + 2 * value + 2 * critic + critic
+            return 2 * slots * (value + config.batch / steps * drawn)
     else:
         one, two, all_heads = (
             config.first_units,
@@ -60,9 +85,13 @@ def useful_flops(slots: int, meets: Any, config: Any) -> float:
             config.heads * config.second_units,
         )
         asked = two * one + one * all_heads
+        askers = slots if name == "DGNConfig" else 1
         value = types(slots, features + config.agent_model * actions)
-        value += slots * (size * one + one * two) + (2 * slots + 1) * asked
-        value += 2 * slots * all_heads + all_heads * actions
+        value += slots * (size * one + one * two) + (2 * slots + askers) * asked
+        value += askers * (2 * slots * all_heads + (two + all_heads) * actions)
+        if name == "DGNConfig":
+            # Forward: now, what follows by both copies. Backward: now.
+            return 2 * (value + config.batch / steps * 5 * value)
     if not getattr(config, "agent_model", True):
         agent = 0
     return 2 * (3 * (value + agent) + value)
@@ -86,12 +115,14 @@ def serve(game: str, learner: str, rules: str, slots: int, pair_input: str, part
     import dropin
     from dropin.compilation import use_cache
     from dropin.learners import find
-    from dropin.training import update as training
+    from dropin.training import joint, update
+    from dropin.training.chunk import TrainConfig
 
     use_cache()
     changes: dict[str, Any] = {"size": GRID} if part == "grid" else {}
     env = dropin.make(game, rules=rules, team_limit=slots, **changes)
-    entry, config = find(learner), training.TrainConfig()
+    entry, config = find(learner), TrainConfig()
+    training = joint if entry.joint else update
     given = {} if pair_input == "pair" else {"pair_input": pair_input}
     own = entry.config(game, **given)
 
@@ -117,7 +148,7 @@ def serve(game: str, learner: str, rules: str, slots: int, pair_input: str, part
     compiled = time.perf_counter() - before
     print(f"{ready:.1f} {compiled:.1f}", flush=True)
     number = 1
-    flops = useful_flops(env.slots, env.interface, own)
+    flops = useful_flops(env.slots, env.interface, own, config.envs * config.period)
     for line in sys.stdin:
         top = peak()
         steps, before = 0, time.perf_counter()
@@ -165,15 +196,28 @@ def _part(training: Any, env: Any, config: Any, part: str) -> Callable[[Any, int
         states, (seen, reward) = jax.lax.scan(step, state.env, (keys, drawn))
         last = jax.tree.map(lambda leaf: leaf[-1], seen)
         return eqx.tree_at(
-            lambda s: (s.env, s.seen, s.score, s.key), state, (states, last, reward.sum(0), key)
+            lambda s: (s.env, s.seen, s.scores.returns, s.key),
+            state,
+            (states, last, reward.sum(0), key),
         )
+
+    def act_jointly(state: Any, keep: bool) -> Any:
+        key, playing, drawing = jax.random.split(state.key, 3)
+        place, moments, steps = training.play(env, config, state, playing)
+        extra = steps.reward.sum(0)
+        if keep:
+            replay = state.replay.add(moments)
+            drawn = replay.sample(drawing, state.learner.config.batch)
+            extra = extra + sum(jnp.sum(leaf) * 0.0 for leaf in jax.tree.leaves(drawn))
+            state = eqx.tree_at(lambda s: s.replay, state, replay)
+        return go_on(eqx.tree_at(lambda s: s.key, state, key), place, extra)
 
     def go_on(state: Any, after: Any, extra: Any) -> Any:
         states, seen, memory = after
         return eqx.tree_at(
-            lambda s: (s.env, s.seen, s.memory, s.score, s.updates, s.key),
+            lambda s: (s.env, s.seen, s.memory, s.scores.returns, s.updates, s.key),
             state,
-            (states, seen, memory, state.score + extra, state.updates + 1,
+            (states, seen, memory, state.scores.returns + extra, state.updates + 1,
              jax.random.split(state.key, 3)[0]),
         )  # fmt: skip
 
@@ -200,10 +244,12 @@ def _part(training: Any, env: Any, config: Any, part: str) -> Callable[[Any, int
         )
         return go_on(state, judged.place, 0 * judged.value_loss)
 
+    jointly = hasattr(training, "play")
     bodies = {
         "game": lambda state: play(state, True),
         "environment": lambda state: play(state, False),
-        "acting": act,
+        "acting": (lambda state: act_jointly(state, False)) if jointly else act,
+        "replay": lambda state: act_jointly(state, True),
         "targets": judge,
         "gradient": differentiate,
     }
@@ -308,25 +354,20 @@ def end_to_end(what: What, rounds: int, seconds: float) -> None:
 
 def split(what: What, rounds: int, seconds: float) -> None:
     """Where the time of an update goes, from programs that do its first parts only."""
-    workers = {part: Worker(what, part=part) for part in PARTS}
-    shares: dict[str, list[float]] = {part: [] for part in PARTS}
+    from dropin.learners import find
+
+    parts = JOINT_PARTS if find(what[1]).joint else PARTS
+    workers = {part: Worker(what, part=part) for part in parts}
+    shares: dict[str, list[float]] = {part: [] for part in parts}
     for _ in range(rounds):
         times = {part: 1 / worker.measure(seconds)[0] for part, worker in workers.items()}
         before = 0.0
-        for part in PARTS:
+        for part in parts:
             shares[part].append(100 * (times[part] - before) / times["update"])
             before = times[part]
     for worker in workers.values():
         worker.close()
-    names = (
-        "game (prey too), openness, new episodes",
-        "teammates",
-        "forward and choice",
-        "target",
-        "backward",
-        "optimiser, target's weights, metrics",
-    )
-    for name, part in zip(names, PARTS, strict=True):
+    for part, name in parts.items():
         print(f"{name:<40} {spread(shares[part], '{:.1f}')} %")
 
 

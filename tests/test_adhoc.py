@@ -90,6 +90,22 @@ def test_a_step_is_the_game_with_the_joint_action(rules):
     assert np.array_equal(outcome.truncated, flat[1].truncated)
 
 
+def test_with_some_slots_under_control_the_others_act_by_their_types(rules):
+    """In FortAttack all guards are given actions; the attackers do what they would have done."""
+    env = make("fortattack", rules=rules)
+    state, _ = eqx.filter_jit(env.reset)(jax.random.key(0))
+    step, step_all = eqx.filter_jit(env.step), eqx.filter_jit(env.step_all)
+    key = jax.random.key(1)
+    usual = step(key, state, jnp.int32(2))[1]
+    given = jnp.array([2, 5, 6])
+    after, told = step_all(key, state, given)
+    assert told.actions[:3].tolist() == [2, 5, 6]
+    np.testing.assert_array_equal(told.actions[3:], usual.actions[3:])
+    everybody, _ = step_all(key, state, told.actions)
+    alike = jax.tree.map(np.array_equal, after.game, everybody.game)
+    assert all(jax.tree.leaves(alike))
+
+
 def test_the_final_observation_is_the_end_and_the_next_one_the_new_start(rules):
     env = with_limit(ENVS[rules], 3)
     _, (states, steps) = jax.device_get(rollout(env, jax.random.key(1)))

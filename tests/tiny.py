@@ -1,13 +1,13 @@
 """Runs that take a second, once they are compiled."""
 
+from dropin.training.chunk import TrainConfig
 from dropin.training.config import EvaluationConfig
 from dropin.training.loop import train
-from dropin.training.update import TrainConfig
 
-SETTINGS = {
-    "type_units": 4, "type_memory": 4, "type_size": 4, "graph_units": 4, "rank": 2,
-    "message_units": 4, "embedding": 4, "readout_units": 4,
-}  # fmt: skip
+NETWORKS = ("type_units", "type_memory", "type_size", "message_units", "embedding", "readout_units")
+SIZES = dict.fromkeys(NETWORKS, 4)
+"""Of every learner."""
+SETTINGS = {**SIZES, "graph_units": 4, "rank": 2}
 TRAINING = TrainConfig(envs=2, period=2)
 EVALUATION = EvaluationConfig(envs=2, episodes=1, team_limits=(4,))
 RUN = {

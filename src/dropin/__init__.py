@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from dropin.errors import InputError, StoppedError
     from dropin.evaluation.evaluate import evaluate
     from dropin.teams.openness import Closed, Durations, Events, Scripted
+    from dropin.training.chunk import TrainConfig
     from dropin.training.config import EvaluationConfig
     from dropin.training.loop import resume_run, train
-    from dropin.training.update import TrainConfig
 
 __version__ = "0.1.0"
 
@@ -20,7 +20,7 @@ _HOMES = {
     "Agent": "dropin.agents",
     "EvaluationConfig": "dropin.training.config",
     "StoppedError": "dropin.errors",
-    "TrainConfig": "dropin.training.update",
+    "TrainConfig": "dropin.training.chunk",
     "evaluate": "dropin.evaluation.evaluate",
     "load_agent": "dropin.agents",
     "make": "dropin.adhoc",

@@ -162,6 +162,14 @@ class AdHoc(eqx.Module):
         team = Team(self.team.pool, self.team.openness, limit, self.team.slots)  # pyright: ignore[reportArgumentType]
         return AdHoc(self.game, team)
 
+    def among(self, types: Sequence[Type]) -> "AdHoc":
+        """The same with other types on the learner's side."""
+        pool = self.team.pool
+        against = [each for each in pool.types if each.side != self.sides[0]]
+        pool = Pool([*types, *against], pool.look, alike=pool.alike)
+        team = Team(pool, self.team.openness, self.team.limit, self.team.slots)
+        return AdHoc(self.game, team)
+
     def reset(self, key: PRNGKeyArray) -> tuple[EnvState, Observation]:
         """The start of an episode."""
         state = self.start(self.dice(key))
@@ -174,22 +182,28 @@ class AdHoc(eqx.Module):
 
         Without `restart` an episode that ends stays at its end; the random numbers are the same.
         """
-        dice = self.dice(key)
-        actions, cast = self.team.pool.act(dice, state.cast, state.game, state.arrived, first=1)
-        actions = jnp.concatenate([action[None], actions])
-        state = EnvState(state.game, state.openness, cast, state.arrived)
-        return self._step(key, dice, state, actions, restart)
+        return self.step_all(key, state, action[None], restart=restart)
 
     def step_all(
         self,
         key: PRNGKeyArray,
         state: EnvState,
-        actions: Int[Array, " slot"],
+        actions: Int[Array, " controlled"],
         *,
         restart: bool = True,
     ) -> tuple[EnvState, TimeStep]:
-        """The joint action of everybody: the same environment with every slot under control."""
-        return self._step(key, self.dice(key), state, actions, restart)
+        """The same environment with several slots under control: the first ones, or all.
+
+        Those for whom there is no action act by their types.
+        """
+        dice, controlled = self.dice(key), actions.shape[0]
+        if controlled < self.slots:
+            others, cast = self.team.pool.act(
+                dice, state.cast, state.game, state.arrived, first=controlled
+            )
+            actions = jnp.concatenate([actions, others])
+            state = EnvState(state.game, state.openness, cast, state.arrived)
+        return self._step(key, dice, state, actions, restart)
 
     def _step(
         self,

@@ -65,6 +65,13 @@ def test_evaluate_prints_each_run_and_all(runs, capsys):
     assert " 4 " in wider
 
 
+def test_among_partners(runs, capsys):
+    code, out, _ = run(
+        "evaluate", str(runs / "seed-0"), "--partners", "--episodes", "1", capsys=capsys
+    )
+    assert (code, "80" in out) == (0, True)
+
+
 def test_plot_draws_the_curves_and_the_authors(runs, tmp_path, capsys):
     published, picture = tmp_path / "curves.json", tmp_path / "out" / "curve.png"
     published.write_text(json.dumps(CURVES))
@@ -157,6 +164,7 @@ def test_tensorboard_gets_the_numbers(tmp_path, capsys):
         (["train", "--resume", "a", "--seeds", "0..1"], "no --directory or --seeds"),
         (["evaluate", "nowhere/run"], "no file nowhere/run"),
         (["evaluate", "random"], "In which game"),
+        (["evaluate", "random", "--game", "lbf", "--partners"], "'random' is not a trained agent"),
         (["plot", "nowhere"], "There is no run in nowhere"),
         (["play", "lbf", "--agent", "nowhere"], "no file nowhere"),
         (["train", "lbf", "gpl-q", "--report", "loud"], "Unknown report 'loud'"),

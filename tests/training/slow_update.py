@@ -146,7 +146,7 @@ def opinion(part, mind, seen, predicted, seats):
     if hasattr(part, "attention"):
         types = mind.read(seen, told)
         nodes = {j: np.maximum(mlp(part.node, each), 0) for j, each in types.items()}
-        values = linear(part.last, attend(part.attention, nodes))
+        values = linear(part.last, np.concatenate([nodes[0], attend(part.attention, nodes)]))
     else:
         whole = SimpleNamespace(
             agents=[flat(part, seen, told, seats)],

@@ -17,14 +17,8 @@ from dropin.adhoc import make
 from dropin.learners import find
 from dropin.learners.gpl import action_values
 from dropin.teams.openness import Durations
-from dropin.training.update import (
-    TrainConfig,
-    collect_and_judge,
-    exploration,
-    follow,
-    start,
-    targets,
-)
+from dropin.training.chunk import TrainConfig, exploration
+from dropin.training.update import collect_and_judge, follow, start, targets
 
 TINY = {
     "type_units": 3, "type_memory": 3, "type_size": 3, "message_units": 3, "embedding": 3,
@@ -67,7 +61,7 @@ def updated(request):
         gradient, judged = _gradient(env, state)
         after, metrics = eqx.filter_jit(follow)(CONFIG, state, gradient, judged, jnp.zeros((0, 2)))
     collected = judged.collected
-    temperature = float(exploration(CONFIG, state)[1])
+    temperature = float(exploration(CONFIG, state.updates)[1])
     was, steps, *plain = jax.tree.map(_plain, (state, collected.steps, after, gradient))
     seats = np.zeros((CONFIG.period + 1, CONFIG.envs, 3), int)
     if state.memory.seats is not None:

@@ -17,11 +17,11 @@ from dropin.training.loop import resume_run, train
 from dropin.training.table import read_table
 
 LEARNERS = ("ql", "ql-am", "gnn", "gnn-am")
+JOINT = ("dgn", "maddpg")
 TYPES = {"lbf": ["H6"], "wolfpack": ["H1"], "fortattack": ["G2", "A1"]}
-SIZES = {name: 4 for name in tiny.SETTINGS if name not in ("graph_units", "rank")}
 SETTINGS = {
     **{name: value for name, value in tiny.RUN.items() if name not in tiny.SETTINGS},
-    **SIZES,
+    **tiny.SIZES,
     "first_units": 4,
     "second_units": 4,
     "steps": 40,
@@ -40,17 +40,27 @@ SETTINGS = {
         )
         for game in TYPES
         for learner in LEARNERS
-    ],
+    ]
+    + [(game, learner) for game in TYPES for learner in JOINT],
 )
 def test_trains_resumes_evaluates_and_loads(game, learner, tmp_path):
     path, again = tmp_path / "run", tmp_path / "again"
-    train(game, learner, directory=path, **SETTINGS | {"types": TYPES[game]})
+    joint = learner in JOINT
+    kept = {"replay": 24, "batch": 4} if joint else {}
+    train(game, learner, directory=path, **SETTINGS | {"types": TYPES[game]} | kept)
     rows = read_table(path / "evaluation.csv")
-    assert [(int(row["step"]), int(row["team_limit"])) for row in rows] == [
-        (step, limit) for step in (0, 20, 40) for limit in (3, 5)
-    ]
-    predicted = {row["prediction_loss"] != "" for row in read_table(path / "metrics.csv")}
-    assert predicted == {learner.endswith("am")}
+    policies = ("greedy", "sampled") if learner == "maddpg" else ("greedy",)
+    assert [(int(row["step"]), row["among"] if joint else "", int(row["team_limit"]), row["policy"])
+            for row in rows] == [
+        (step, among, limit, policy)
+        for step in (0, 20, 40)
+        for among in (("strangers", "partners") if joint else ("",))
+        for limit in (3, 5)
+        for policy in policies
+    ]  # fmt: skip
+    metrics = read_table(path / "metrics.csv")
+    assert {row["prediction_loss"] != "" for row in metrics} == {learner.endswith("am")}
+    assert {row.get("extra_loss", "") != "" for row in metrics} == {joint}
 
     shutil.copytree(path, again)
     RunDirectory(again).checkpoint(40).unlink()
@@ -64,11 +74,14 @@ def test_trains_resumes_evaluates_and_loads(game, learner, tmp_path):
     _, seen = eqx.filter_jit(env.reset)(jax.random.key(0))
     action, memory = agent.act(jax.random.key(0), seen)
     assert 0 <= int(action) < len(env.game.actions)
-    assert memory.value.hidden.any()
+    if joint:
+        assert memory.value is None
+    else:
+        assert memory.value.hidden.any()
 
 
 def test_the_settings_are_the_papers():
-    for name in LEARNERS:
+    for name in LEARNERS + JOINT:
         config = run_config("lbf", name)
         assert (config.steps, config.training.learning_rate) == (6_400_000, 2.5e-4)
         sizes = config.settings
@@ -76,7 +89,10 @@ def test_the_settings_are_the_papers():
         assert sizes.agent_model == name.endswith("am")
         fort = run_config("fortattack", name).settings
         assert (fort.first_units, fort.second_units, fort.readout_units) == (128, 128, 128)
-    assert run_config("lbf", "gnn").settings.heads == 8
+    for name in ("gnn", "gnn-am", "dgn"):
+        assert run_config("lbf", name).settings.heads == 8
+    assert run_config("lbf", "dgn").settings.steadiness == 0.03
+    assert run_config("lbf", "maddpg").settings.relaxation == 0.1
     with pytest.raises(InputError, match="agent_model of ql is False: it cannot be changed"):
         run_config("lbf", "ql", agent_model=True)
 

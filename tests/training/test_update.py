@@ -6,8 +6,9 @@ import pytest
 
 from dropin.adhoc import make
 from dropin.learners.gpl import GPL, GPLConfig
+from dropin.training.chunk import TrainConfig
 from dropin.training.schedule import Linear
-from dropin.training.update import TrainConfig, advance, start
+from dropin.training.update import advance, start
 
 SMALL = GPLConfig(
     type_units=8, type_memory=8, type_size=6, graph_units=8, rank=2, message_units=6, embedding=6

@@ -14,6 +14,7 @@ def evaluate(
     rules: str | None = None,
     team_limit: int | None = None,
     types: tuple[str, ...] | None = None,
+    partners: bool = False,
     episodes: int = 800,
     policy: str = "greedy",
     estimator: str = "fixed",
@@ -30,6 +31,7 @@ def evaluate(
         rules: paper or reference.
         team_limit: Most agents at a time, the learner included.
         types: Teammates are drawn from these; from all of the game's if not given.
+        partners: Teammates are agents like itself, instead of types.
         episodes: How many, in each run.
         policy: greedy, or sampled for an agent with a Boltzmann policy.
         estimator: fixed, or legacy for the authors' stopping rule, which favours short episodes.
@@ -67,6 +69,7 @@ def evaluate(
             rules=laws,
             team_limit=limit,
             types=pool,
+            partners=partners,
         )
         means.append(result.mean)
         number += result.returns.size

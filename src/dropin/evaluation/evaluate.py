@@ -110,13 +110,15 @@ def evaluate(
     rules: str = "paper",
     team_limit: int = 3,
     types: Sequence[str | Type | Callable[..., Any]] | None = None,
+    partners: bool = False,
     **changes: Any,
 ) -> Evaluation:
     """The returns of an agent (or its file, or a run's directory), of `random`, or of a type.
 
     The environment is given, or made by `dropin.make` from the name of a game (by default the one
     that the agent was trained in) and the settings. `episodes` are rounded up so that each of the
-    parallel environments plays the same number.
+    parallel environments plays the same number. With `partners` the teammates of an agent are
+    agents like itself.
 
     >>> from dropin import evaluate
     >>> print(evaluate("random", "lbf", team_limit=5, episodes=16).estimate().n)
@@ -133,6 +135,10 @@ def evaluate(
         env = make(game, rules=rules, team_limit=team_limit, types=types, **changes)
     else:
         env = game
+    if partners:
+        if not isinstance(who, Agent):
+            raise InputError(f"{who!r} is not a trained agent: only those have partners.")
+        env = env.among([who.as_type(env.game)])
     if isinstance(who, Agent):
         who = agent_player(who, env, policy)
     elif isinstance(who, str):

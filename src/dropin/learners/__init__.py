@@ -15,7 +15,9 @@ class Entry:
     about: str
     module: str
     settings: tuple[tuple[str, str | bool], ...]
-    """What sets it apart from others of the same module."""
+    """What sets it apart from others of the same module, or cannot be otherwise."""
+    joint: bool = False
+    """Whether it is trained with all of its side under control."""
 
     def config(self, game: str = "", **changes: Any) -> Any:
         """Its settings for a game, with changes."""
@@ -66,6 +68,20 @@ LEARNERS = {
             "GNN that is also told what the others are predicted to do",
             "dropin.learners.gnn",
             (("agent_model", True),),
+        ),
+        Entry(
+            "dgn",
+            "graph convolution by attention, trained together with partners of its own",
+            "dropin.learners.dgn",
+            (("agent_model", False), ("target", "policy")),
+            joint=True,
+        ),
+        Entry(
+            "maddpg",
+            "actors with a common critic, trained together with partners of its own",
+            "dropin.learners.maddpg",
+            (("agent_model", False), ("target", "policy")),
+            joint=True,
         ),
     )
 }

@@ -17,8 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from dropin.adhoc import Interface, Observation
 from dropin.config import Checked
 from dropin.models.agent_model import AgentModel
-from dropin.models.layers import LSTMState
-from dropin.models.type_inference import TypeNetwork
+from dropin.models.type_inference import Impression, Recall, TypeNetwork
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,16 @@ class LearnerConfig(Checked):
     def soft(self) -> bool:
         """Whether the policy is Boltzmann's; otherwise it is epsilon-greedy."""
         return False
+
+    @property
+    def cools(self) -> bool:
+        """Whether the temperature of a Boltzmann policy follows the schedule; otherwise it is 1."""
+        return True
+
+    @property
+    def recurrent(self) -> bool:
+        """Whether type vectors depend on what was seen before."""
+        return True
 
 
 SIZES: dict[str, dict[str, Any]] = {
@@ -92,9 +101,9 @@ class Sight(eqx.Module):
 class Memory(eqx.Module):
     """What the learner remembers."""
 
-    value: LSTMState
+    value: Recall
     """For the value part."""
-    agent: LSTMState | None = None
+    agent: Recall = None
     """For the agent part."""
     seats: Int[Array, "*n slot"] | None = None
     """The place of everybody in an input of fixed length."""
@@ -114,14 +123,14 @@ class Outlook(eqx.Module):
 class ValuePart(eqx.Module):
     """Says what actions are worth. Reading is recurrent, judging is not."""
 
-    types: TypeNetwork
+    types: TypeNetwork | Impression
 
-    def start(self, slots: int) -> LSTMState:
+    def start(self, slots: int) -> Recall:
         """The memory at the start of an episode: a row for each slot."""
         return self.types.start(slots)
 
     @abstractmethod
-    def read(self, memory: LSTMState, sight: Sight) -> tuple[Float[Array, "node type"], LSTMState]:
+    def read(self, memory: Recall, sight: Sight) -> tuple[Float[Array, "node type"], Recall]:
         """Type vectors, and the memory afterwards."""
 
     @abstractmethod
@@ -140,7 +149,7 @@ class ValuePart(eqx.Module):
 class AgentPart(eqx.Module):
     """Type vectors for predictions, and the agent model over them."""
 
-    types: TypeNetwork
+    types: TypeNetwork | Impression
     model: AgentModel
 
     @classmethod
@@ -157,16 +166,17 @@ class AgentPart(eqx.Module):
         return cls(type_network(config, len(meets.agents) + len(meets.shared), keys[0]), model)
 
     def __call__(
-        self, memory: LSTMState, seen: Observation
-    ) -> tuple[Float[Array, "slot action"], LSTMState]:
+        self, memory: Recall, seen: Observation
+    ) -> tuple[Float[Array, "slot action"], Recall]:
         """Logits of everybody's next action, and the memory afterwards."""
         types, memory = self.types(memory, seen.agents, seen.shared, seen.arrived)
         return self.model(types, seen.present), memory
 
 
-def type_network(config: LearnerConfig, inputs: int, key: PRNGKeyArray) -> TypeNetwork:
+def type_network(config: LearnerConfig, inputs: int, key: PRNGKeyArray) -> TypeNetwork | Impression:
     """A type network of the size that the settings say."""
-    return TypeNetwork(inputs, config.type_units, config.type_memory, config.type_size, key=key)
+    kind = TypeNetwork if config.recurrent else Impression
+    return kind(inputs, config.type_units, config.type_memory, config.type_size, key=key)
 
 
 Part = TypeVar("Part", bound=ValuePart)
@@ -195,7 +205,7 @@ class Learner(eqx.Module, Generic[Part, Config]):
         del seen, key
         return memory
 
-    def look(self, memory: Memory, seen: Observation) -> tuple[Sight, LSTMState | None]:
+    def look(self, memory: Memory, seen: Observation) -> tuple[Sight, Recall]:
         """An observation with predictions, and the agent part's memory afterwards."""
         if self.agent is None or memory.agent is None:
             return Sight(seen, seats=memory.seats), None

@@ -1,7 +1,8 @@
 """GNN and GNN-AM: Q-learning by attention over type vectors (paper: section 5.2, appendix E.3).
 
 Every agent has a type vector, as in GPL; the learner attends to all of them and finds the values of
-its actions in what it gets. GNN-AM adds to each agent's features what it is predicted to do.
+its actions in its own and in what it gets. GNN-AM adds to each agent's features what it is
+predicted to do.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from dropin.adhoc import Interface
 from dropin.learners import base
@@ -23,7 +24,8 @@ from dropin.learners.base import (
     type_network,
 )
 from dropin.models.attention import Attention
-from dropin.models.layers import MLP, Linear, LSTMState
+from dropin.models.layers import MLP, Linear
+from dropin.models.type_inference import Recall
 
 
 @dataclass(frozen=True)
@@ -36,14 +38,14 @@ class GNNConfig(BaselineConfig):
 
 
 class ValuePart(base.ValuePart):
-    """Type vectors, a network over each, attention of the learner to all, and a layer."""
+    """Type vectors, a network over each, attention of the learner to all, and a layer over both."""
 
     node: MLP
     attention: Attention
     last: Linear
     config: GNNConfig = eqx.field(static=True)
 
-    def read(self, memory: LSTMState, sight: Sight) -> tuple[Float[Array, "slot type"], LSTMState]:
+    def read(self, memory: Recall, sight: Sight) -> tuple[Float[Array, "slot type"], Recall]:
         """The type vectors of those who are seen, and the memory afterwards."""
         seen, agents = sight.seen, sight.seen.agents
         if self.config.agent_model:
@@ -53,9 +55,17 @@ class ValuePart(base.ValuePart):
     def judge(self, types: Float[Array, "slot type"], sight: Sight, key: PRNGKeyArray) -> Outlook:
         """The value of each action."""
         del key
+        values, _ = self.judge_first(1, types, sight.seen.present)
+        return Outlook(values[0], sight.logits)
+
+    def judge_first(
+        self, number: int, types: Float[Array, "slot type"], present: Bool[Array, " slot"]
+    ) -> tuple[Float[Array, "asker action"], Float[Array, "head asker slot"]]:
+        """The values of each action of those in the first slots, and to whom they attend."""
         nodes = jax.nn.relu(self.node(types))
-        heard, _ = self.attention(nodes[:1], nodes, sight.seen.present)
-        return Outlook(self.last(heard[0]), sight.logits)
+        heard, weights = self.attention(nodes[:number], nodes, present)
+        # With its own node besides, so that it does not know itself by what it asks alone.
+        return self.last(jnp.concatenate([nodes[:number], heard], axis=1)), weights
 
 
 class GNN(Learner[ValuePart, GNNConfig]):
@@ -69,7 +79,7 @@ class GNN(Learner[ValuePart, GNNConfig]):
             types=type_network(config, inputs, keys[0]),
             node=MLP([config.type_size, units, size], key=keys[1]),
             attention=Attention(size, units, size, config.heads, key=keys[2]),
-            last=Linear(config.heads * size, actions, key=keys[3]),
+            last=Linear((1 + config.heads) * size, actions, key=keys[3]),
             config=config,
         )
         self.agent = AgentPart.of(meets, config, *keys[4:]) if config.agent_model else None

@@ -25,7 +25,7 @@ from dropin.models.coordination import (
     joint_value,
     marginal_values,
 )
-from dropin.models.layers import LSTMState
+from dropin.models.type_inference import Recall
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ValuePart(base.ValuePart):
     graph: CoordinationGraph
     config: GPLConfig = eqx.field(static=True)
 
-    def read(self, memory: LSTMState, sight: Sight) -> tuple[Float[Array, "slot type"], LSTMState]:
+    def read(self, memory: Recall, sight: Sight) -> tuple[Float[Array, "slot type"], Recall]:
         """The type vectors of those who are seen, and the memory afterwards."""
         seen = sight.seen
         return self.types(memory, seen.agents, seen.shared, seen.arrived)

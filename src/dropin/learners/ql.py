@@ -23,7 +23,8 @@ from dropin.learners.base import (
     type_network,
 )
 from dropin.learners.seats import NOWHERE, flat_size, flatten, take_seats
-from dropin.models.layers import MLP, LSTMState
+from dropin.models.layers import MLP
+from dropin.models.type_inference import Recall
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,12 @@ class ValuePart(base.ValuePart):
     config: QLConfig = eqx.field(static=True)
     meets: Interface = eqx.field(static=True)
 
-    def start(self, slots: int) -> LSTMState:
+    def start(self, slots: int) -> Recall:
         """A single row."""
         del slots
         return self.types.start(1)
 
-    def read(self, memory: LSTMState, sight: Sight) -> tuple[Float[Array, "1 type"], LSTMState]:
+    def read(self, memory: Recall, sight: Sight) -> tuple[Float[Array, "1 type"], Recall]:
         """The type vector of the whole; the memory is cleared when an episode starts."""
         flat, seen = flatten(sight, self.meets, self.config.places), sight.seen
         return self.types(memory, flat[None], seen.shared, seen.arrived[:1])

@@ -4,10 +4,12 @@ The learner has the first place. Everybody else gets one of the free places of i
 on entering, and keeps it until leaving, so that all places are used in training.
 """
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from dropin.adhoc import Interface, Observation
 from dropin.errors import InputError
@@ -59,20 +61,28 @@ def flatten(sight: Sight, meets: Interface, places: int) -> Float[Array, " flat"
 
     Where nobody is stands what stands for the absent: as a rule -1.
     """
-    total, seen = places * meets.sides, sight.seen
-    assert sight.seats is not None
-    there = (sight.seats[None] == jnp.arange(total)[:, None]) & seen.present[None]
-    parts = [_placed(there, seen.agents, jnp.array(meets.absent))]
+    total = places * meets.sides
+    parts = [placed(sight, total, sight.seen.agents, jnp.array(meets.absent))]
     if sight.logits is not None:
         nothing = jnp.full(len(meets.actions), -1.0)
-        parts.append(_placed(there, known_chances(sight), nothing)[1:])
+        parts.append(placed(sight, total, known_chances(sight), nothing)[1:])
     return jnp.concatenate([part.reshape(-1) for part in parts])
 
 
-def _placed(
-    there: Bool[Array, "place slot"], rows: Float[Array, "slot n"], nobody: Float[Array, " n"]
+def seen_from(slot: Int[Array, ""], sight: Sight) -> Sight:
+    """The same as the agent in another slot sees it: that one has the first place."""
+    assert sight.seats is not None
+    own, seats = sight.seats[slot], sight.seats
+    seats = jnp.where(seats == own, 0, jnp.where(seats == 0, own, seats))
+    return replace(sight, seats=seats)
+
+
+def placed(
+    sight: Sight, places: int, rows: Float[Array, "slot n"], nobody: Float[Array, " n"]
 ) -> Float[Array, "place n"]:
-    """The row of whoever is at a place, or of nobody."""
+    """For each place the row of whoever is there, or of nobody."""
+    assert sight.seats is not None
+    there = (sight.seats[None] == jnp.arange(places)[:, None]) & sight.seen.present[None]
     each = jnp.where(there[:, :, None], rows[None], 0.0)
     empty = ~jnp.any(there, axis=1)
     return jnp.where(empty[:, None], nobody[None], jnp.sum(each, axis=1))

@@ -5,7 +5,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from dropin.models.layers import LSTM, Linear, LSTMState
+from dropin.models.layers import LSTM, MLP, Linear, LSTMState
+
+Recall = LSTMState | None
+"""What a network of types remembers, if it has a memory."""
 
 
 class TypeNetwork(eqx.Module):
@@ -32,14 +35,49 @@ class TypeNetwork(eqx.Module):
 
     def __call__(
         self,
-        memory: LSTMState,
+        memory: Recall,
         agents: Float[Array, "slot feature"],
         shared: Float[Array, " shared"],
         arrived: Bool[Array, " slot"],
     ) -> tuple[Float[Array, "slot type"], LSTMState]:
         """Type vectors, and the memory afterwards; newcomers start from zero (Eq. 14)."""
-        memory = jax.tree.map(lambda rows: jnp.where(arrived[:, None], 0.0, rows), memory)
-        everybody = jnp.broadcast_to(shared[None], (agents.shape[0], shared.shape[0]))
-        x = jnp.concatenate([agents, everybody], axis=1)
-        memory = self.lstm(self.second(jax.nn.relu(self.first(x))), memory)
-        return self.last(jax.nn.relu(memory.hidden)), memory
+        assert memory is not None
+        kept = jax.tree.map(lambda rows: jnp.where(arrived[:, None], 0.0, rows), memory)
+        x = self.second(jax.nn.relu(self.first(_together(agents, shared))))
+        after = self.lstm(x, kept)
+        return self.last(jax.nn.relu(after.hidden)), after
+
+
+class Impression(eqx.Module):
+    """The same without memory: a layer stands in the place of the LSTM.
+
+    It serves those who train with partners of their own, of whom there is nothing to infer.
+    """
+
+    layers: MLP
+
+    def __init__(self, inputs: int, units: int, memory: int, outputs: int, *, key: PRNGKeyArray):
+        self.layers = MLP([inputs, units, units, memory, outputs], key=key)
+
+    def start(self, slots: int) -> None:
+        """There is no memory."""
+        del slots
+
+    def __call__(
+        self,
+        memory: Recall,
+        agents: Float[Array, "slot feature"],
+        shared: Float[Array, " shared"],
+        arrived: Bool[Array, " slot"],
+    ) -> tuple[Float[Array, "slot type"], None]:
+        """Type vectors."""
+        del memory, arrived
+        return self.layers(_together(agents, shared)), None
+
+
+def _together(
+    agents: Float[Array, "slot feature"], shared: Float[Array, " shared"]
+) -> Float[Array, "slot input"]:
+    """What there is to see of each agent, and of all."""
+    everybody = jnp.broadcast_to(shared[None], (agents.shape[0], shared.shape[0]))
+    return jnp.concatenate([agents, everybody], axis=1)

@@ -10,7 +10,7 @@ import numpy as np
 from dropin.errors import InputError, MissingExtraError
 from dropin.evaluation.statistics import estimate
 from dropin.training.directory import RunDirectory, runs_in
-from dropin.training.table import read_table
+from dropin.training.table import AMONG, read_table
 
 ESTIMATORS = {"fixed": "mean", "legacy": "legacy"}
 FEW = 5
@@ -75,13 +75,16 @@ def curves(
                 f"{directory} has no evaluation at team limit {limit}: it has"
                 f" {', '.join(map(str, limits)) or 'none yet'}."
             )
+        seeds = f"{len(runs)} seeds" if len(runs) > 1 else f"seed {config.seed}"
         for each in policies if policy is None else [policy]:
             chosen = [[row for row in run if row["policy"] == each] for run in rows]
             if not all(chosen):
                 raise InputError(f"{directory} has no evaluation of the policy {each!r}.")
-            seeds = f"{len(runs)} seeds" if len(runs) > 1 else f"seed {config.seed}"
-            label = f"{config.learner}, {config.rules} rules, limit {limit}, {each} ({seeds})"
-            found.append(Curve(label, chosen, ESTIMATORS[estimator]))
+            for among in dict.fromkeys(row.get(AMONG, "") for row in chosen[0]):
+                theirs = [[row for row in run if row.get(AMONG, "") == among] for run in chosen]
+                what = f"{each}, among {among}" if among else each
+                label = f"{config.learner}, {config.rules} rules, limit {limit}, {what} ({seeds})"
+                found.append(Curve(label, theirs, ESTIMATORS[estimator]))
     return found
 
 

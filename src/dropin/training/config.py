@@ -12,8 +12,8 @@ from dropin.errors import InputError, unknown
 from dropin.games import check_rules
 from dropin.games import find as find_game
 from dropin.learners import find as find_learner
+from dropin.training.chunk import TrainConfig
 from dropin.training.schedule import Linear
-from dropin.training.update import TrainConfig
 
 
 @dataclass(frozen=True)

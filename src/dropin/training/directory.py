@@ -27,9 +27,9 @@ from dropin.errors import InputError
 from dropin.evaluation.evaluate import ratios
 from dropin.files import read_arrays, read_json, write_arrays, write_json
 from dropin.games.base import Game
+from dropin.training.chunk import Metrics, RunState
 from dropin.training.config import RunConfig
-from dropin.training.table import EVALUATION, METRICS, Table
-from dropin.training.update import Metrics, TrainState
+from dropin.training.table import EVALUATION, EXTRA_LOSS, METRICS, Table
 from dropin.weights import from_arrays, to_arrays
 
 _PACKAGES = ("jax", "jaxlib", "equinox", "optax", "numpy", "safetensors")
@@ -120,7 +120,7 @@ class RunDirectory:
         """The file of the checkpoint at a step."""
         return self.checkpoints / f"step-{step:012d}.safetensors"
 
-    def save(self, state: TrainState, agent: Agent, step: int, keep: int | None) -> None:
+    def save(self, state: RunState, agent: Agent, step: int, keep: int | None) -> None:
         """Write a checkpoint and its agent, then remove the oldest beyond those kept."""
         self.metrics.sync()
         self.evaluation.sync()
@@ -132,7 +132,7 @@ class RunDirectory:
             for old in self.steps()[:-keep]:
                 self.checkpoint(old).unlink()
 
-    def restore(self, template: TrainState) -> tuple[TrainState, int]:
+    def restore(self, template: RunState) -> tuple[RunState, int]:
         """The latest checkpoint that is not damaged; tables are cut back to it."""
         for step in reversed(self.steps()):
             path = self.checkpoint(step)
@@ -158,8 +158,12 @@ def metrics_row(
     epsilon: float,
     temperature: float,
     predicts: bool,
+    joint: bool,
 ) -> dict[str, Any]:
-    """A row of metrics from sums over so many updates; `predicts` with an agent model."""
+    """A row of metrics from sums over so many updates.
+
+    `predicts` with an agent model, `joint` if all of a side are trained.
+    """
     episodes = int(totals.episodes)
     unshaped = float(totals.returns) - float(totals.shaping)
     return {
@@ -173,13 +177,15 @@ def metrics_row(
         "team_size": float(totals.team_size) / updates,
         "epsilon": epsilon,
         "temperature": temperature,
+        **({EXTRA_LOSS: float(totals.extra_loss) / updates} if joint else {}),
         **ratios(game, np.asarray(totals.counts)),
     }
 
 
-def agent_of(config: RunConfig, state: TrainState, temperature: float) -> Agent:
+def agent_of(config: RunConfig, state: RunState, temperature: float) -> Agent:
     """The learner of a run, ready to act."""
-    return Agent(state.learner, jnp.float32(temperature), config.learner)
+    warmth = temperature if config.settings.cools else 1.0
+    return Agent(state.learner, jnp.float32(warmth), config.learner)
 
 
 def versions() -> dict[str, str]:

@@ -21,6 +21,9 @@ from dropin.errors import InputError, StoppedError
 from dropin.evaluation.evaluate import LEGACY_ENVS, LEGACY_EPISODES, legacy_means, run_episodes
 from dropin.evaluation.statistics import estimate
 from dropin.learners import find
+from dropin.training import joint
+from dropin.training import update as alone
+from dropin.training.chunk import Alarm, RunState, TrainConfig
 from dropin.training.config import (
     EvaluationConfig,
     RunConfig,
@@ -29,7 +32,7 @@ from dropin.training.config import (
 )
 from dropin.training.directory import RunDirectory, agent_of, metrics_row
 from dropin.training.reporters import Reporter, on_screen
-from dropin.training.update import Alarm, TrainConfig, TrainState, advance, start
+from dropin.training.table import AMONG, EXTRA_LOSS, PARTNERS, STRANGERS
 
 
 def train(
@@ -152,7 +155,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 class Run:
     """A run in memory, together with its files."""
 
-    state: TrainState
+    state: RunState
 
     def __init__(self, files: RunDirectory, config: RunConfig, env: AdHoc | None, keep: int | None):
         if keep is not None and keep < 1:
@@ -166,6 +169,8 @@ class Run:
         else:
             self.arenas = {limit: env.with_limit(limit) for limit in limits}
         self.meets = self.env.interface
+        self.joint = find(config.learner).joint
+        self.trainer: Any = joint if self.joint else alone
         self.total = config.updates(config.steps)
         self.log_every = config.updates(config.log_every)
         self.checkpoint_every = config.updates(config.checkpoint_every)
@@ -180,18 +185,19 @@ class Run:
         """Steps of all environments so far."""
         return self.updates * self.config.steps_per_update
 
-    def _start(self) -> TrainState:
+    def _start(self) -> RunState:
         building, playing = jax.random.split(jax.random.key(self.config.seed))
         kind = import_module(find(self.config.learner).module).LEARNER
         learner = kind(self.meets, self.config.settings, key=building)
-        return start(self.env, learner, self.config.training, playing)
+        return self.trainer.start(self.env, learner, self.config.training, playing)
 
     def begin(self, reporter: Reporter) -> None:
         """The first state, evaluated and saved."""
         self.state = self._start()
         # A run that was killed before its first checkpoint starts anew.
-        for table in (self.files.metrics, self.files.evaluation):
-            table.create(self.env.game.ratios)
+        ratios = list(self.env.game.ratios)
+        self.files.metrics.create(ratios + [EXTRA_LOSS] * self.joint)
+        self.files.evaluation.create(ratios + [AMONG] * self.joint)
         self.evaluate(reporter)
         self.save()
 
@@ -213,10 +219,19 @@ class Run:
         self.files.save(self.state, self.agent(), self.step, self.keep)
 
     def evaluate(self, reporter: Reporter) -> None:
-        """Play at every team limit, by every policy that the learner has."""
+        """Play at every team limit, by every policy that the learner has.
+
+        Those who were trained together also play among partners.
+        """
         agent, how = self.agent(), self.config.evaluation
         policies = ("greedy", "sampled") if agent.learner.config.soft else ("greedy",)
-        for limit, arena in self.arenas.items():
+        arenas = [(limit, STRANGERS, arena) for limit, arena in self.arenas.items()]
+        if self.joint:
+            partners = [agent.as_type(self.env.game)]
+            arenas += [
+                (limit, PARTNERS, arena.among(partners)) for limit, arena in self.arenas.items()
+            ]
+        for limit, among, arena in arenas:
             for policy in policies:
                 who = AgentPlayer(agent, policy)
                 played = run_episodes(
@@ -236,6 +251,7 @@ class Run:
                     "high": mean.high,
                     "legacy": legacy,
                     "unshaped": "" if plain is None else float(np.mean(plain)),
+                    **({AMONG: among} if self.joint else {}),
                     **played.ratios,
                 }
                 self.files.evaluation.append(row)
@@ -268,7 +284,7 @@ class Run:
             ends = [(before // each + 1) * each for each in (self.log_every, self.checkpoint_every)]
             number = min(*ends, self.total) - before
             epsilon, temperature = self._exploration()
-            self.state, totals, alarm = advance(
+            self.state, totals, alarm = self.trainer.advance(
                 (self.env, config.training, jnp.int32(number)), self.state
             )
             self._check(alarm, before + number)
@@ -280,6 +296,7 @@ class Run:
                 epsilon,
                 temperature,
                 predicts=self.state.learner.agent is not None,
+                joint=self.joint,
             )
             self.files.metrics.append(row)
             reporter.metrics(row)

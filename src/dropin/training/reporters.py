@@ -17,7 +17,7 @@ from rich.text import Text
 
 from dropin.errors import MissingExtraError, unknown
 from dropin.files import read_json
-from dropin.training.table import EVALUATION, METRICS
+from dropin.training.table import AMONG, EVALUATION, METRICS
 
 Row = Mapping[str, Any]
 
@@ -85,11 +85,18 @@ def _shown(value: Any, digits: int = 2) -> str:
 def evaluation_text(row: Row) -> str:
     """An evaluation in a line."""
     unshaped = f", unshaped {row['unshaped']:.2f}" if row["unshaped"] != "" else ""
+    among = f", among {row[AMONG]}" if AMONG in row else ""
     return (
-        f"step {row['step']:,}, {row['policy']}, team limit {row['team_limit']}: return"
+        f"step {row['step']:,}, {row['policy']}, team limit {row['team_limit']}{among}: return"
         f" {row['mean']:.2f} ({row['low']:.2f} to {row['high']:.2f}){unshaped}"
-        f"{_listed(extras(row, EVALUATION))}"
+        f"{_listed(extras(row, (*EVALUATION, AMONG)))}"
     )
+
+
+def evaluation_name(row: Row) -> str:
+    """What to call an evaluation among scalars."""
+    among = f"_{row[AMONG]}" if AMONG in row else ""
+    return f"evaluation/limit_{row['team_limit']}_{row['policy']}{among}"
 
 
 class Lines(Reporter):
@@ -249,9 +256,8 @@ class TensorBoard(Reporter):
                 self.writer.add_scalar(f"training/{name}", value, row["step"])
 
     def evaluation(self, row: Row) -> None:
-        """The mean, by team limit and policy."""
-        name = f"evaluation/limit_{row['team_limit']}_{row['policy']}"
-        self.writer.add_scalar(name, row["mean"], row["step"])
+        """The mean."""
+        self.writer.add_scalar(evaluation_name(row), row["mean"], row["step"])
 
     def __exit__(self, *error: object) -> None:
         """Write the rest."""
@@ -277,9 +283,8 @@ class WandB(Reporter):
         self.run.log(values, step=row["step"])
 
     def evaluation(self, row: Row) -> None:
-        """The mean, by team limit and policy."""
-        name = f"evaluation/limit_{row['team_limit']}_{row['policy']}"
-        self.run.log({name: row["mean"]}, step=row["step"])
+        """The mean."""
+        self.run.log({evaluation_name(row): row["mean"]}, step=row["step"])
 
     def __exit__(self, *error: object) -> None:
         """Tell the server that the run is over."""

@@ -34,6 +34,10 @@ EVALUATION = (
     "unshaped",
 )
 """The columns that the tables of all runs have; a game may add some."""
+EXTRA_LOSS, AMONG = "extra_loss", "among"
+"""What joint training adds: to the metrics what the learner has besides the value loss, to the
+evaluation whether teammates are strangers, as for all others, or partners."""
+STRANGERS, PARTNERS = "strangers", "partners"
 
 
 class Table:

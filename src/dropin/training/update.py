@@ -5,99 +5,47 @@ differentiated through the passes that chose the actions, so nothing is computed
 step of Adam, and the target follows slowly. Memory is carried on, without gradient.
 """
 
-import dataclasses
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from dropin.adhoc import AdHoc, EnvState, Observation, TimeStep
-from dropin.compilation import compiled
-from dropin.config import Checked
 from dropin.learners.base import (
-    Learner,
     LearnerConfig,
     Memory,
     Outlook,
     Sight,
-    ValuePart,
     choose,
     prediction_error,
     state_value,
 )
-from dropin.models.layers import LSTMState
-from dropin.training.schedule import Linear
+from dropin.models.type_inference import Recall
+from dropin.training.chunk import (
+    AnyLearner,
+    Metrics,
+    RunState,
+    Scores,
+    TrainConfig,
+    chunk,
+    descend,
+    drift,
+    exploration,
+    tell,
+)
 
 
-@dataclass(frozen=True)
-class TrainConfig(Checked):
-    """How to train. The defaults are the paper's for LBF and Wolfpack (appendix E.3)."""
+class TrainState(RunState):
+    """A run; the target is a slow copy of the value part.
 
-    envs: int = 16
-    """Parallel environments."""
-    period: int = 4
-    """Steps of every environment between two updates."""
-    learning_rate: float = 2.5e-4
-    """Of Adam."""
-    target_rate: float = 1e-3
-    """alpha: how far the target goes towards the weights at each update."""
-    epsilon: Linear = field(default_factory=lambda: Linear(1.0, 0.05, 4_800_000))
-    """Share of random actions of an epsilon-greedy policy."""
-    temperature: Linear = field(default_factory=lambda: Linear(1.0, 0.01, 4_800_000))
-    """Of a Boltzmann policy, GPL-SPI's (the authors' program; the paper gives no value)."""
+    Of an agent part there is none: targets use the current one.
+    """
 
-    @property
-    def optimiser(self) -> optax.GradientTransformation:
-        """Adam with its usual constants, over all weights in one array."""
-        return optax.flatten(optax.adam(self.learning_rate))
-
-
-AnyLearner = Learner[Any, Any]
-
-
-class TrainState(eqx.Module):
-    """Everything that a run is, between two updates."""
-
-    learner: AnyLearner
-    target: ValuePart
-    """Of an agent part there is no slow copy: targets use the current one."""
-    optimiser: Any
-    env: EnvState
-    seen: Observation
-    memory: Memory
-    target_memory: LSTMState
+    target_memory: Recall
     """What the target remembers, having read `seen`."""
-    score: Float[Array, " env"]
-    """Returns of the running episodes so far."""
-    shaping: Float[Array, " env"]
-    """The part of them that only guides learning."""
-    updates: Int[Array, ""]
-    key: PRNGKeyArray
-
-
-class Metrics(eqx.Module):
-    """What an update can tell."""
-
-    value_loss: Float[Array, ""]
-    prediction_loss: Float[Array, ""]
-    accuracy: Float[Array, ""]
-    """Share of the teammates' actions that the agent model held for the likeliest; both are 0
-    without an agent model."""
-    team_size: Float[Array, ""]
-    """Mean number of agents, the learner included."""
-    returns: Float[Array, ""]
-    """Sum of the returns of the episodes that ended."""
-    shaping: Float[Array, ""]
-    """The part of it that only guides learning."""
-    episodes: Float[Array, ""]
-    """How many ended."""
-    counts: Float[Array, "ratio 2"]
-    """The parts and wholes of the game's ratios."""
 
 
 class Collected(eqx.Module):
@@ -130,8 +78,7 @@ def start(env: AdHoc, learner: AnyLearner, config: TrainConfig, key: PRNGKeyArra
         seen=seen,
         memory=memory,
         target_memory=target_memory,
-        score=jnp.zeros(config.envs),
-        shaping=jnp.zeros(config.envs),
+        scores=Scores.zero(config.envs),
         updates=jnp.int32(0),
         key=key,
     )
@@ -149,7 +96,7 @@ def collect(
     key: PRNGKeyArray,
 ) -> tuple[Collected, Place]:
     """A few steps of all environments, and where they are afterwards."""
-    epsilon, temperature = exploration(config, state)
+    epsilon, temperature = exploration(config, state.updates)
     choosing = jax.vmap(partial(choose, learner.config.soft), in_axes=(0, None, None, 0))
 
     def step(
@@ -178,25 +125,17 @@ def collect(
     return Collected(outlooks, steps, after, later), place
 
 
-def exploration(
-    config: TrainConfig, state: TrainState
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Epsilon and temperature of the update that follows."""
-    step = state.updates * config.envs * config.period
-    return config.epsilon(step), config.temperature(step)
-
-
 def targets(
     config: LearnerConfig,
     state: TrainState,
     collected: Collected,
     temperature: Float[Array, ""],
     key: PRNGKeyArray,
-) -> tuple[Float[Array, "time env"], LSTMState]:
+) -> tuple[Float[Array, "time env"], Recall]:
     """What the values of what was done should have been, by the slow copy; and its memory then."""
     steps, part = collected.steps, state.target
 
-    def read(memory: LSTMState, sight: Sight) -> tuple[LSTMState, Float[Array, "..."]]:
+    def read(memory: Recall, sight: Sight) -> tuple[Recall, Float[Array, "..."]]:
         types, memory = jax.vmap(part.read)(memory, sight)
         return memory, types
 
@@ -226,7 +165,7 @@ class Judged(eqx.Module):
 
     collected: Collected
     place: Place
-    target_memory: LSTMState
+    target_memory: Recall
     value_loss: Float[Array, ""]
     prediction_loss: Float[Array, ""]
     accuracy: Float[Array, ""]
@@ -237,7 +176,7 @@ def collect_and_judge(
 ) -> tuple[Float[Array, ""], Judged]:
     """The loss of a few steps of all environments, as a function of the learner."""
     _, collecting, weighing = jax.random.split(state.key, 3)
-    _, temperature = exploration(config, state)
+    _, temperature = exploration(config, state.updates)
     collected, place = collect(env, config, learner, state, collecting)
     goals, target_memory = targets(learner.config, state, collected, temperature, weighing)
     outlooks, steps = collected.outlooks, collected.steps
@@ -271,104 +210,29 @@ def follow(
 ) -> tuple[TrainState, Metrics]:
     """One step of the weights along the gradient; the target follows slowly."""
     steps = judged.collected.steps
-    with jax.numpy_dtype_promotion("standard"):  # Optax mixes its counter with floats.
-        change, optimiser = config.optimiser.update(gradient, state.optimiser)
-    learner = eqx.apply_updates(state.learner, change)
-    rate = config.target_rate
-    target = jax.tree.map(
-        lambda slow, new: (1 - rate) * slow + rate * new, state.target, learner.value
+    learner, optimiser = descend(config, state.learner, state.optimiser, gradient)
+    scores, metrics = tell(
+        state.scores,
+        steps,
+        counts,
+        value_loss=judged.value_loss,
+        prediction_loss=judged.prediction_loss,
+        accuracy=judged.accuracy,
     )
-
-    score, returns = _ended(state.score, steps.reward, steps.done)
-    shaping, shaped = _ended(state.shaping, steps.shaping[..., 0], steps.done)
-    size = jnp.mean(jnp.sum(steps.acted, axis=-1).astype(jnp.float32))
     states, seen, memory = judged.place
     following = TrainState(
         learner=learner,
-        target=target,
+        target=drift(config, state.target, learner.value),
         optimiser=optimiser,
         env=states,
         seen=seen,
         memory=memory,
         target_memory=judged.target_memory,
-        score=score,
-        shaping=shaping,
+        scores=scores,
         updates=state.updates + 1,
         key=jax.random.split(state.key, 3)[0],
-    )
-    metrics = Metrics(
-        value_loss=judged.value_loss,
-        prediction_loss=judged.prediction_loss,
-        accuracy=judged.accuracy,
-        team_size=size,
-        returns=returns,
-        shaping=shaped,
-        episodes=jnp.sum(steps.done, dtype=jnp.float32),
-        counts=counts,
     )
     return following, metrics
 
 
-def _ended(
-    score: Float[Array, " env"],
-    rewards: Float[Array, "time env"],
-    done: Bool[Array, "time env"],
-) -> tuple[Float[Array, " env"], Float[Array, ""]]:
-    """The sums of the running episodes after these steps, and the total of those that ended."""
-    total = jnp.float32(0)
-    for reward, over in zip(rewards, done, strict=True):
-        score = score + reward
-        total = total + jnp.sum(jnp.where(over, score, 0.0))
-        score = jnp.where(over, 0.0, score)
-    return score, total
-
-
-class Alarm(eqx.Module):
-    """The first update in which something was not finite, or the last one if all is well."""
-
-    loss: Int[Array, ""]
-    """A loss."""
-    game: Int[Array, ""]
-    """The state of an agent in one of the environments."""
-    slot: Int[Array, ""]
-    """The slot of that agent."""
-
-
-def _watch(env: AdHoc, alarm: Alarm, after: TrainState, metrics: Metrics) -> Alarm:
-    """Raise the alarm if it is the first time."""
-    number = after.updates - 1
-    fine = jnp.isfinite(metrics.value_loss + metrics.prediction_loss)
-    flaws = jnp.any(jax.vmap(env.game.flaws)(after.env.game), axis=0)
-    new = jnp.any(flaws) & (number < alarm.game)
-    return Alarm(
-        loss=jnp.where(fine, alarm.loss, jnp.minimum(alarm.loss, number)),
-        game=jnp.where(new, number, alarm.game),
-        slot=jnp.where(new, jnp.argmax(flaws), alarm.slot),
-    )
-
-
-def _advance(
-    fixed: tuple[AdHoc, TrainConfig, Int[Array, ""]], state: TrainState
-) -> tuple[TrainState, Metrics, Alarm]:
-    """Many updates in one compiled call: the state, sums of the metrics, and what went wrong.
-
-    The number of updates is a runtime value, so chunks of all lengths are compiled once.
-    """
-    env, config, updates = fixed
-    arrays, static = eqx.partition(state, eqx.is_array)
-    last = state.updates + updates
-
-    def body(_: Int[Array, ""], carry: Any) -> Any:
-        arrays, totals, alarm = carry
-        following, metrics = update(env, config, eqx.combine(arrays, static))
-        alarm = _watch(env, alarm, following, metrics)
-        return eqx.filter(following, eqx.is_array), jax.tree.map(jnp.add, totals, metrics), alarm
-
-    nothing = dict.fromkeys((each.name for each in dataclasses.fields(Metrics)), jnp.float32(0))
-    totals = Metrics(**{**nothing, "counts": jnp.zeros((len(env.game.ratios), 2))})
-    alarm = Alarm(last, last, jnp.int32(0))
-    arrays, totals, alarm = jax.lax.fori_loop(0, updates, body, (arrays, totals, alarm))
-    return eqx.combine(arrays, static), totals, alarm
-
-
-advance = compiled(_advance, donate="all-except-first")
+advance = chunk(update)
