@@ -9,9 +9,9 @@ from dropin.players import player
 
 
 def test_a_heuristic_in_the_learners_place_beats_chance(rules):
-    env = make("lbf", rules=rules, team_limit=3)
+    env = make("lbf", rules=rules, team_limit=3, types=["H8"])
     heuristic, chance = (
-        run_episodes(env, player(env, name), envs=256, episodes=2).mean for name in ("H8", "random")
+        run_episodes(env, player(env, name), envs=256, episodes=1).mean for name in ("H8", "random")
     )
     assert heuristic > 1.5 * chance > 0
 

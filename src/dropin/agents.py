@@ -16,6 +16,7 @@ from dropin.config import as_dict, from_dict
 from dropin.errors import InputError, unknown
 from dropin.files import read_arrays, write_arrays
 from dropin.learners import find
+from dropin.learners.base import Outlook
 from dropin.players import Player
 from dropin.teams.types import Scene, Type
 from dropin.weights import from_arrays, to_arrays
@@ -78,13 +79,21 @@ def _act(
     agent: Agent, key: PRNGKeyArray, seen: Observation, memory: Any, policy: str
 ) -> tuple[Int[Array, ""], Any]:
     memory = agent.start(seen.present.shape[0]) if memory is None else memory
+    action, _, memory = consider(agent, key, seen, memory, policy)
+    return action, memory
+
+
+def consider(
+    agent: Agent, key: PRNGKeyArray, seen: Observation, memory: Any, policy: str
+) -> tuple[Int[Array, ""], Outlook, Any]:
+    """An action, what the agent made of the observation, and the memory afterwards."""
     thinking, acting = jax.random.split(key)
     memory = agent.learner.greet(memory, seen, thinking)
     outlook, memory = agent.learner(memory, seen, thinking)
     if policy == "greedy":
-        return jnp.argmax(outlook.values).astype(jnp.int32), memory
+        return jnp.argmax(outlook.values).astype(jnp.int32), outlook, memory
     drawn = jax.random.categorical(acting, outlook.values / agent.temperature)
-    return drawn.astype(jnp.int32), memory
+    return drawn.astype(jnp.int32), outlook, memory
 
 
 class AgentPlayer(Player):

@@ -28,6 +28,7 @@ SETTINGS = {
     "log_every": 20,
     "checkpoint_every": 20,
     "evaluation": EvaluationConfig(envs=2, episodes=1, team_limits=(5,)),
+    "changes": {"horizon": 10},
 }
 
 

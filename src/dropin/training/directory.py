@@ -120,7 +120,7 @@ class RunDirectory:
         """The file of the checkpoint at a step."""
         return self.checkpoints / f"step-{step:012d}.safetensors"
 
-    def save(self, state: RunState, agent: Agent, step: int, keep: int | None) -> None:
+    def save(self, state: Any, agent: Agent, step: int, keep: int | None) -> None:
         """Write a checkpoint and its agent, then remove the oldest beyond those kept."""
         self.metrics.sync()
         self.evaluation.sync()
