@@ -10,7 +10,7 @@ export JAX_PLATFORMS ?= cpu
 
 # Two runs side by side, one a core; interrupted, the same command goes on.
 demo: $(APP)
-	if test -d demo/runs; then $(BIN)/dropin train --resume demo/runs --keep all; \
+	if test -d demo/runs; then $(BIN)/dropin train --resume demo/runs; \
 	else $(BIN)/dropin train lbf gpl-q --rules reference --seeds 0,1 --steps 960000 \
 	--checkpoint-every 80000 --keep all --directory demo/runs; fi
 	$(BIN)/python examples/demo.py demo/runs

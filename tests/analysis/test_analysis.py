@@ -187,7 +187,7 @@ def test_an_analysis_over_training(tmp_path):
     for step in (0, 20, 40):
         learner = eqx.filter_jit(GPL)(meets, config.settings, key=jax.random.key(step))
         agent = Agent(learner, jnp.float32(1), "gpl-q")
-        files.save(Kept(learner), agent, step, keep=None)
+        files.save(Kept(learner), agent, step, keep="all")
 
     def weights(agent):
         return np.asarray(agent.learner.value.types.first.weight)

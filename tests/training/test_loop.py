@@ -230,8 +230,14 @@ def test_other_versions_are_mentioned(copy):
 def test_as_many_checkpoints_are_kept_as_asked(tmp_path):
     tiny.run(tmp_path / "one", keep=1)
     assert RunDirectory(tmp_path / "one").steps() == [120]
-    tiny.run(tmp_path / "all", keep=None)
+    tiny.run(tmp_path / "all", keep="all")
     assert RunDirectory(tmp_path / "all").steps() == [0, 40, 80, 120]
+    # It stays so when the run is resumed, if nothing else is said.
+    for run, say, kept in (("all", {}, [0, 40, 80, 120]), ("all", {"keep": 2}, [80, 120])):
+        files = RunDirectory(tmp_path / run)
+        files.checkpoint(120).unlink()
+        resume_run(files.path, report="none", **say)
+        assert files.steps() == kept
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def train(
     set: tuple[str, ...] = (),
     directory: Path | None = None,
     resume: Path | None = None,
-    keep: str = "3",
+    keep: str | None = None,
     report: str = "auto",
     tensorboard: bool = False,
     wandb: bool = False,
@@ -49,7 +49,7 @@ def train(
         set: Any other setting of run.json, as settings.rank=3 or training.envs=32.
         directory: Where the run's files go; named after the run, in runs, if not given.
         resume: Go on with the run, or with all runs, in this directory.
-        keep: How many checkpoints to keep, or all.
+        keep: How many checkpoints to keep, or all (3 if not given, or as before with --resume).
         report: auto (a live table in a terminal, lines elsewhere), lines, json or none.
         tensorboard: Log for TensorBoard as well.
         wandb: Log for Weights & Biases as well.
@@ -91,12 +91,14 @@ def train(
             raise InputError(f"There is no run in {resume}: a run has a file run.json.")
         _check_same(runs, changes)
     else:
-        runs, whole = _create(changes, directory, numbers)
+        runs, whole = _create(changes, directory, numbers, kept)
     if len(runs) == 1 and numbers is None:
         reporter = also(report, runs[0], tensorboard, wandb)
         resume_run(runs[0], keep=kept, report=reporter)
     else:
-        flags = ["--keep", keep, *["--tensorboard"] * tensorboard, *["--wandb"] * wandb]
+        flags = [*["--tensorboard"] * tensorboard, *["--wandb"] * wandb]
+        if keep is not None:
+            flags += ["--keep", keep]
         jobs = {each.name: ["--resume", str(each), *flags] for each in runs}
         try:
             run_all(jobs, report)
@@ -108,7 +110,7 @@ def train(
 
 
 def _create(
-    changes: dict[str, Any], directory: Path | None, numbers: list[int] | None
+    changes: dict[str, Any], directory: Path | None, numbers: list[int] | None, keep: Any
 ) -> tuple[list[Path], Path]:
     """The directories of new runs, and the one that holds them all."""
     from dropin.training.config import RunConfig, default_directory, default_values
@@ -126,7 +128,7 @@ def _create(
     for each in files:
         RunDirectory(each).check_free()
     for each, config in zip(files, configs, strict=True):
-        RunDirectory(each).create(config)
+        RunDirectory(each).create(config, keep)
     return files, whole
 
 
@@ -165,9 +167,9 @@ def _changes(set: tuple[str, ...], **given: Any) -> dict[str, Any]:
     return changes
 
 
-def _kept(text: str) -> int | None:
-    if text == "all":
-        return None
+def _kept(text: str | None) -> Any:
+    if text in (None, "all"):
+        return text
     if not text.isdigit() or int(text) < 1:
         raise InputError(f"--keep {text} is not a number of checkpoints above 0, or all.")
     return int(text)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -32,6 +32,9 @@ from dropin.training.config import RunConfig
 from dropin.training.table import EVALUATION, EXTRA_LOSS, METRICS, Table
 from dropin.weights import from_arrays, to_arrays
 
+Keep = int | Literal["all"] | None
+"""How many checkpoints to keep; None: as the run was started, and three of a new one."""
+KEPT = 3
 _PACKAGES = ("jax", "jaxlib", "equinox", "optax", "numpy", "safetensors")
 
 
@@ -56,13 +59,23 @@ class RunDirectory:
             how = f", or go on with: dropin train --resume {self.path}" if self.exists else ""
             raise InputError(f"{self.path} exists already: give another directory{how}.")
 
-    def create(self, config: RunConfig) -> None:
+    def create(self, config: RunConfig, keep: Keep = None) -> None:
         """Start a run's files; a directory that holds anything is refused."""
         self.check_free()
+        check_keep(keep)
         self.path.mkdir(parents=True, exist_ok=True)
         self.metrics.create()
         self.evaluation.create()
-        write_json(self.path / "run.json", {"config": config.as_dict(), "versions": versions()})
+        told = {"config": config.as_dict(), "versions": versions(), "keep": keep or KEPT}
+        write_json(self.path / "run.json", told)
+
+    def keep(self, given: Keep) -> int | Literal["all"]:
+        """How many checkpoints to keep from now on; as before if nothing is given."""
+        check_keep(given)
+        told = read_json(self.path / "run.json")
+        if given is not None and given != told.get("keep"):
+            write_json(self.path / "run.json", told | {"keep": given})
+        return given or told.get("keep", KEPT)
 
     def _visible(self) -> Iterator[Path]:
         return (each for each in self.path.iterdir() if not each.name.startswith("."))
@@ -120,7 +133,7 @@ class RunDirectory:
         """The file of the checkpoint at a step."""
         return self.checkpoints / f"step-{step:012d}.safetensors"
 
-    def save(self, state: Any, agent: Agent, step: int, keep: int | None) -> None:
+    def save(self, state: Any, agent: Agent, step: int, keep: int | Literal["all"]) -> None:
         """Write a checkpoint and its agent, then remove the oldest beyond those kept."""
         self.metrics.sync()
         self.evaluation.sync()
@@ -128,7 +141,7 @@ class RunDirectory:
         about["temperature"] = float(agent.temperature)
         write_arrays(self.checkpoint(step), to_arrays(state), about)
         save_agent(agent, self.agent, step=step)
-        if keep is not None:
+        if keep != "all":
             for old in self.steps()[:-keep]:
                 self.checkpoint(old).unlink()
 
@@ -148,6 +161,14 @@ class RunDirectory:
             self.evaluation.cut(step)
             return state, step
         raise InputError(f"{self.path} has no checkpoint that can be used.")
+
+
+def check_keep(keep: Keep) -> None:
+    """Raise `InputError` if it is no number of checkpoints."""
+    if isinstance(keep, int) and keep < 1:
+        raise InputError(f"Keep {keep} is too small: at least 1 checkpoint is kept.")
+    if isinstance(keep, str) and keep != "all":
+        raise InputError(f"Keep {keep!r} is not a number of checkpoints, or all.")
 
 
 def metrics_row(

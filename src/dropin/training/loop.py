@@ -30,7 +30,14 @@ from dropin.training.config import (
     default_directory,
     run_config,
 )
-from dropin.training.directory import RunDirectory, agent_of, metrics_row
+from dropin.training.directory import (
+    KEPT,
+    Keep,
+    RunDirectory,
+    agent_of,
+    check_keep,
+    metrics_row,
+)
 from dropin.training.reporters import Reporter, on_screen
 from dropin.training.table import AMONG, EXTRA_LOSS, PARTNERS, STRANGERS
 
@@ -46,7 +53,7 @@ def train(
     team_limit: int = 3,
     types: tuple[str, ...] | list[str] | None = None,
     resume: bool = False,
-    keep: int | None = 3,
+    keep: Keep = None,
     report: str | Reporter = "auto",
     log_every: int = 6_400,
     checkpoint_every: int = 160_000,
@@ -59,9 +66,9 @@ def train(
     The game is a name, made with `rules`, `team_limit` and `types` as by `dropin.make`, or an
     environment. `settings` are fields of the learner's settings, `training` those of the loop.
     Those that are not given, the number of steps among them, are the paper's for the game.
-    `keep` is the number of checkpoints that are kept (None: all). With `resume` a run of the same
-    settings goes on from its latest checkpoint. Without a directory it is named after the run,
-    in `runs`.
+    `keep` is the number of checkpoints that are kept, or "all"; 3 if not given. With `resume` a run
+    of the same settings goes on from its latest checkpoint. Without a directory it is named after
+    the run, in `runs`.
     """
     config = run_config(
         game,
@@ -84,7 +91,7 @@ def train(
         files.check_same(config)
         files.check_versions()
     else:
-        files.create(config)
+        files.create(config, keep)
     return _finish(run, reporter)
 
 
@@ -92,12 +99,13 @@ def resume_run(
     directory: str | Path,
     *,
     env: AdHoc | None = None,
-    keep: int | None = 3,
+    keep: Keep = None,
     report: str | Reporter = "auto",
 ) -> Agent:
     """Go on with a run from its latest checkpoint, to its end; the same bits as without a pause.
 
-    `env` is the environment, if the run was started with one that has no name.
+    `env` is the environment, if the run was started with one that has no name. `keep` is as it was
+    if not given.
     """
     files = RunDirectory(directory)
     config = files.config()
@@ -114,6 +122,7 @@ def _finish(run: "Run", reporter: Reporter) -> Agent:
     how_to_go_on = f"Go on with: dropin train --resume {files.path}"
     with files.locked(), reporter, interruptible() as interrupted:
         try:
+            run.keep = files.keep(run.keep)
             if files.steps():
                 run.restore()
             else:
@@ -157,10 +166,10 @@ class Run:
 
     state: RunState
 
-    def __init__(self, files: RunDirectory, config: RunConfig, env: AdHoc | None, keep: int | None):
-        if keep is not None and keep < 1:
-            raise InputError(f"Keep {keep} is too small: at least 1 checkpoint is kept.")
-        self.files, self.config, self.keep = files, config, keep
+    def __init__(self, files: RunDirectory, config: RunConfig, env: AdHoc | None, keep: Keep):
+        check_keep(keep)
+        self.files, self.config = files, config
+        self.keep: Keep = keep
         self.env = config.environment() if env is None else env
         limits = sorted({config.team_limit, *config.evaluation.team_limits})
         if env is None:
@@ -216,7 +225,7 @@ class Run:
 
     def save(self) -> None:
         """Write a checkpoint."""
-        self.files.save(self.state, self.agent(), self.step, self.keep)
+        self.files.save(self.state, self.agent(), self.step, self.keep or KEPT)
 
     def evaluate(self, reporter: Reporter) -> None:
         """Play at every team limit, by every policy that the learner has.
