@@ -57,6 +57,18 @@ class Scores(eqx.Module):
         return cls(jnp.zeros(envs), jnp.zeros(envs))
 
 
+Place = tuple[EnvState, Observation, Memory]
+"""Where all environments are: their states, what is seen, and the memory that has met it."""
+
+
+def first_place(env: AdHoc, learner: AnyLearner, config: TrainConfig, key: PRNGKeyArray) -> Place:
+    """All environments at the start of an episode."""
+    keys = jax.random.split(key, config.envs)
+    states, seen = jax.vmap(env.reset)(keys)
+    memory = jax.vmap(lambda _: learner.start(env.slots))(jnp.arange(config.envs))
+    return states, seen, jax.vmap(learner.greet)(memory, seen, keys)
+
+
 class RunState(eqx.Module):
     """Everything that a run is between two updates, whatever the way to train."""
 

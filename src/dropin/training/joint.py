@@ -11,12 +11,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from dropin.adhoc import AdHoc, EnvState, Observation, TimeStep
-from dropin.learners.base import Memory, Sight
+from dropin.adhoc import AdHoc, TimeStep
+from dropin.learners.base import Sight
 from dropin.learners.joint import Transition, controlled
 from dropin.training.chunk import (
     AnyLearner,
     Metrics,
+    Place,
     RunState,
     Scores,
     TrainConfig,
@@ -24,6 +25,7 @@ from dropin.training.chunk import (
     descend,
     drift,
     exploration,
+    first_place,
     tell,
 )
 from dropin.training.replay import Moment, Replay
@@ -39,10 +41,7 @@ class JointState(RunState):
 def start(env: AdHoc, learner: AnyLearner, config: TrainConfig, key: PRNGKeyArray) -> JointState:
     """A run before its first update."""
     key, placing = jax.random.split(key)
-    keys = jax.random.split(placing, config.envs)
-    states, seen = jax.vmap(env.reset)(keys)
-    memory = jax.vmap(lambda _: learner.start(env.slots))(jnp.arange(config.envs))
-    memory = jax.vmap(learner.greet)(memory, seen, keys)
+    states, seen, memory = first_place(env, learner, config, placing)
     nothing = jnp.zeros((config.envs, controlled(seen)))
     first = Moment(
         actions=nothing.astype(jnp.int32),
@@ -63,10 +62,6 @@ def start(env: AdHoc, learner: AnyLearner, config: TrainConfig, key: PRNGKeyArra
         updates=jnp.int32(0),
         key=key,
     )
-
-
-Place = tuple[EnvState, Observation, Memory]
-"""Where all environments are: their states, what is seen, and the memory that has met it."""
 
 
 def play(

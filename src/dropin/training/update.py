@@ -13,10 +13,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from dropin.adhoc import AdHoc, EnvState, Observation, TimeStep
+from dropin.adhoc import AdHoc, TimeStep
 from dropin.learners.base import (
     LearnerConfig,
-    Memory,
     Outlook,
     Sight,
     choose,
@@ -27,6 +26,7 @@ from dropin.models.type_inference import Recall
 from dropin.training.chunk import (
     AnyLearner,
     Metrics,
+    Place,
     RunState,
     Scores,
     TrainConfig,
@@ -34,6 +34,7 @@ from dropin.training.chunk import (
     descend,
     drift,
     exploration,
+    first_place,
     tell,
 )
 
@@ -64,10 +65,7 @@ class Collected(eqx.Module):
 def start(env: AdHoc, learner: AnyLearner, config: TrainConfig, key: PRNGKeyArray) -> TrainState:
     """A run before its first update."""
     key, placing = jax.random.split(key)
-    keys = jax.random.split(placing, config.envs)
-    states, seen = jax.vmap(env.reset)(keys)
-    memory = jax.vmap(lambda _: learner.start(env.slots))(jnp.arange(config.envs))
-    memory = jax.vmap(learner.greet)(memory, seen, keys)
+    states, seen, memory = first_place(env, learner, config, placing)
     sight, _ = jax.vmap(learner.look)(memory, seen)
     _, target_memory = jax.vmap(learner.value.read)(memory.value, sight)
     return TrainState(
@@ -82,10 +80,6 @@ def start(env: AdHoc, learner: AnyLearner, config: TrainConfig, key: PRNGKeyArra
         updates=jnp.int32(0),
         key=key,
     )
-
-
-Place = tuple[EnvState, Observation, Memory]
-"""Where all environments are: their states, what is seen, and the memory that has met it."""
 
 
 def collect(
