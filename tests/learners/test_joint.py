@@ -269,3 +269,24 @@ def test_two_learn_a_matrix_game(name):
     state, totals, _ = joint.advance((env, config, jnp.int32(100)), state)
     # One of twenty actions is random, and the best joint action is worth 5.
     assert float(totals.returns) / float(totals.episodes) > 4.3
+
+
+def test_an_actor_that_is_not_a_number_is_noticed():
+    """The actor is in the extra loss alone at first: the critic's target uses the slow copy."""
+    env = matrix_game()
+    learner = MADDPG(
+        env.interface, find("maddpg").config(**TINY, batch=4, replay=20), key=jax.random.key(0)
+    )
+    config = TrainConfig(envs=2, period=2)
+    state = joint.start(env, learner, config, jax.random.key(1))
+    bias = state.learner.value.values.layers[-1].bias
+    spoilt = eqx.tree_at(
+        lambda s: s.learner.value.values.layers[-1].bias, state, jnp.full_like(bias, np.nan)
+    )
+    _, told = eqx.filter_jit(joint.update)(env, config, spoilt)
+    assert np.isfinite(told.value_loss)
+    assert not np.isfinite(told.extra_loss)
+    for each, first in ((state, 3), (spoilt, 0)):
+        copy = jax.tree.map(lambda leaf: leaf.copy() if eqx.is_array(leaf) else leaf, each)
+        _, _, alarm = joint.advance((env, config, jnp.int32(3)), copy)
+        assert int(alarm.loss) == first

@@ -6,7 +6,6 @@ there is a price on change: whom an agent attends to should be much the same one
 """
 
 from dataclasses import dataclass
-from functools import partial
 
 import equinox as eqx
 import jax
@@ -15,9 +14,9 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from dropin.adhoc import Observation
 from dropin.learners import gnn
-from dropin.learners.base import Memory, Sight, choose
+from dropin.learners.base import Memory, Sight
 from dropin.learners.gnn import GNN, GNNConfig
-from dropin.learners.joint import Errors, JointConfig, Transition, controlled, goals, total
+from dropin.learners.joint import Errors, JointConfig, Transition, controlled, explore, goals, total
 
 
 @dataclass(frozen=True)
@@ -55,8 +54,7 @@ class DGN(GNN):
         """Everybody is epsilon-greedy."""
         del memory
         values, _ = self.judge_all(Sight(seen))
-        each = jax.vmap(partial(choose, False), in_axes=(0, None, None, 0))
-        return each(values, epsilon, jnp.float32(1), jax.random.split(key, len(values)))
+        return explore(values, epsilon, key)
 
     def errors(self, target: "DGN", step: Transition, key: PRNGKeyArray) -> Errors:
         """Squared errors against the best action that follows, and changes of attention."""

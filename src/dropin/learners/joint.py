@@ -5,15 +5,17 @@ own reward of the game. Afterwards one of them is taken as the learner.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from dropin.adhoc import Observation
 from dropin.config import Checked
-from dropin.learners.base import Memory, Sight
+from dropin.learners.base import Memory, Sight, choose
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,14 @@ class JointLearner(Protocol):
 def controlled(seen: Observation) -> int:
     """How many slots are under control: those of the learner's side."""
     return seen.sides.count(seen.sides[0])
+
+
+def explore(
+    values: Float[Array, "controlled action"], epsilon: Float[Array, ""], key: PRNGKeyArray
+) -> Int[Array, " controlled"]:
+    """Everybody's best action or, with chance epsilon and each on its own, any."""
+    each = jax.vmap(partial(choose, False), in_axes=(0, None, None, 0))
+    return each(values, epsilon, jnp.float32(1), jax.random.split(key, len(values)))
 
 
 def goals(

@@ -6,7 +6,6 @@ follows the critic's gradient through a Gumbel-softmax sample of its action.
 """
 
 from dataclasses import dataclass
-from functools import partial
 
 import equinox as eqx
 import jax
@@ -15,8 +14,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from dropin.adhoc import Interface, Observation
 from dropin.learners import ql
-from dropin.learners.base import Memory, Sight, choose, type_network
-from dropin.learners.joint import Errors, JointConfig, Transition, controlled, goals, total
+from dropin.learners.base import Memory, Sight, type_network
+from dropin.learners.joint import Errors, JointConfig, Transition, controlled, explore, goals, total
 from dropin.learners.ql import QL, QLConfig
 from dropin.learners.seats import flat_size, flatten, placed, seen_from
 from dropin.models.layers import MLP
@@ -111,8 +110,7 @@ class MADDPG(QL):
         logits = self.logits_of_all(Sight(seen, seats=memory.seats))
         drawing, choosing = jax.random.split(key)
         noisy = logits + jax.random.gumbel(drawing, logits.shape)
-        each = jax.vmap(partial(choose, False), in_axes=(0, None, None, 0))
-        return each(noisy, epsilon, jnp.float32(1), jax.random.split(choosing, len(logits)))
+        return explore(noisy, epsilon, choosing)
 
     def errors(self, target: "MADDPG", step: Transition, key: PRNGKeyArray) -> Errors:
         """Squared errors of the critic, and what the actor's action costs by the critic."""

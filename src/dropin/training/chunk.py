@@ -183,7 +183,7 @@ class Alarm(eqx.Module):
 def _watch(env: AdHoc, alarm: Alarm, after: RunState, metrics: Metrics) -> Alarm:
     """Raise the alarm if it is the first time."""
     number = after.updates - 1
-    fine = jnp.isfinite(metrics.value_loss + metrics.prediction_loss)
+    fine = jnp.isfinite(metrics.value_loss + metrics.prediction_loss + metrics.extra_loss)
     flaws = jnp.any(jax.vmap(env.game.flaws)(after.env.game), axis=0)
     new = jnp.any(flaws) & (number < alarm.game)
     return Alarm(
