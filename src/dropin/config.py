@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from dropin.errors import InputError, unknown
@@ -64,3 +64,29 @@ def differences(one: Mapping[str, Any], two: Mapping[str, Any], prefix: str = ""
         elif a != b:
             found.append(f"{prefix}{name}: {a}, not {b}")
     return found
+
+
+def merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested settings with some of them changed."""
+    merged = dict(values)
+    for name, value in changes.items():
+        nested = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
+        merged[name] = merge(merged[name], value) if nested else value
+    return merged
+
+
+def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
+    """Nested settings from words as training.envs=32; a value is JSON, or else a word."""
+    changes: dict[str, Any] = {}
+    for each in texts:
+        name, sign, text = each.partition("=")
+        if not sign or not all(name.split(".")):
+            raise InputError(f"{each!r} is not a setting: write name=value, as settings.rank=3.")
+        try:
+            value: Any = json.loads(text)
+        except ValueError:
+            value = text
+        for part in reversed(name.split(".")):
+            value = {part: value}
+        changes = merge(changes, value)
+    return changes

@@ -13,11 +13,6 @@ from test_cli import check_refused, run
 
 from dropin.training.directory import RunDirectory
 
-CURVES = {
-    "checkpoint_every_steps": 40,
-    "train": {"lbf": {"gpl-q": {"mean": [0.1, 0.2, 0.3], "ci95": [0.1, 0.1, 0.1]}}},
-}
-
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
@@ -73,22 +68,19 @@ def test_among_partners(runs, capsys):
 
 
 def test_plot_draws_the_curves_and_the_authors(runs, tmp_path, capsys):
-    published, picture = tmp_path / "curves.json", tmp_path / "out" / "curve.png"
-    published.write_text(json.dumps(CURVES))
-    arguments = ("plot", str(runs), "--out", str(picture), "--published", str(published))
+    picture = tmp_path / "out" / "curve.png"
+    arguments = ("plot", str(runs), "--out", str(picture), "--published")
     code, out, _ = run(*arguments, capsys=capsys)
     assert code == 0
     assert "2 seeds" in out
-    assert "published" in out
+    assert "gpl-q, published" in out
+    assert "3.83 ± " in out
     assert picture.read_bytes().startswith(b"\x89PNG")
     code, _, err = run(*arguments, capsys=capsys)
     assert (code, "exists already" in err) == (2, True)
     code, _, err = run(*arguments[:2], "--out", str(tmp_path / "b.png"), "--team-limit", "9",
                        capsys=capsys)  # fmt: skip
     assert (code, "no evaluation at team limit 9: it has 3, 4" in err) == (2, True)
-    published.write_text("{}")
-    code, _, err = run(*arguments, "--force", capsys=capsys)
-    assert (code, "holds no published curves" in err) == (2, True)
 
 
 def test_play_with_an_agent(runs, capsys):

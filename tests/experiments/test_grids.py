@@ -3,13 +3,14 @@
 import pytest
 
 from dropin.errors import InputError
+from dropin.experiments.choices import Choices
 from dropin.experiments.grid import ALONE, Grid, scaled
 from dropin.experiments.runs import identity
 from dropin.training.config import run_config
 
 
 def test_a_grid_is_every_game_learner_and_seed_once():
-    runs = Grid().runs("reference")
+    runs = Grid().runs(Choices(rules="reference"))
     assert len(runs) == 3 * len(ALONE) * 8 == len({identity(each) for each in runs})
     assert {each.rules for each in runs} == {"reference"}
     assert all(each.evaluation.team_limits == (5,) for each in runs)
@@ -20,7 +21,7 @@ def test_a_grid_is_every_game_learner_and_seed_once():
 
 
 def test_a_run_of_the_grid_is_the_run_that_a_user_would_start():
-    (run,) = Grid(games=("lbf",), learners=("gpl-q",), seeds=1).runs()
+    (run,) = Grid(games=("lbf",), learners=("gpl-q",), seeds=1).runs(Choices())
     assert identity(run) == identity(run_config("lbf", "gpl-q"))
 
 
@@ -29,32 +30,38 @@ def test_types_changes_and_limits_reach_the_runs():
         games=("fortattack",), learners=("ql",), seeds=1, team_limit=2, test_limits=(2, 3, 5),
         types={"fortattack": ("G4", "A2")}, changes={"fortattack": {"attackers": 1}},
     )  # fmt: skip
-    (run,) = grid.runs()
+    (run,) = grid.runs(Choices())
     assert (run.types, run.changes, run.team_limit) == (("G4", "A2"), {"attackers": 1}, 2)
     assert run.evaluation.team_limits == (3, 5)
     assert run.environment().slots == 3
 
 
 def test_a_part_of_a_grid():
-    runs = Grid().runs(seeds=2, games=["lbf"], learners=["ql", "gnn"])
+    runs = Grid().runs(Choices(seeds=2, games=("lbf",), learners=("ql", "gnn")))
     assert [(each.learner, each.seed) for each in runs] == [
         ("ql", 0), ("ql", 1), ("gnn", 0), ("gnn", 1),
     ]  # fmt: skip
-    with pytest.raises(InputError, match="Nothing is left of the grid: it has lbf"):
-        Grid().runs(learners=["dgn"])
+    assert Grid().runs(Choices(learners=("dgn",))) == []
 
 
-def test_a_scaled_run_has_as_many_checkpoints_and_explores_as_large_a_part():
+def test_a_small_version_has_fewer_seeds():
+    for scale, seeds in ((1.0, 8), (0.5, 4), (0.05, 2)):
+        runs = Grid(games=("lbf",), learners=("ql",)).runs(Choices(scale=scale))
+        assert [each.seed for each in runs] == [*range(seeds)]
+    assert len(Grid(games=("lbf",), learners=("ql",), seeds=1).runs(Choices(scale=0.05))) == 1
+
+
+def test_a_scaled_run_explores_as_large_a_part_and_has_fewer_checkpoints():
     whole = run_config("fortattack", "gpl-spi")
     part = scaled(whole, 0.05)
-    assert (part.steps, part.checkpoint_every) == (800_000, 8_000)
+    assert (part.steps, part.checkpoint_every) == (800_000, 80_000)
+    assert scaled(whole, 0.5).checkpoint_every == whole.checkpoint_every
     assert part.training.epsilon.steps == 400_000
     assert part.training.temperature.steps == 400_000
     assert part.training.epsilon.last == whole.training.epsilon.last
     assert part.settings == whole.settings
-    assert scaled(whole, 1) is whole
     tiny = scaled(whole, 1e-6)
     assert tiny.steps == tiny.checkpoint_every == 64
-    for wrong in (0, -1, 1.5, float("nan")):
+    for wrong in (0, -1, float("nan")):
         with pytest.raises(InputError, match="out of range"):
             scaled(whole, wrong)

@@ -35,8 +35,8 @@ def test_the_runs_of_the_page_of_results_are_found():
         for seed in range(seeds):
             kept = found[identity(run_config(game, learner, rules=rules, seed=seed))]
             assert kept.done
-            assert kept.has((3, 5))
-            assert not kept.has((4,))
+            assert kept.limits == {3, 5}
+            assert not kept.has_agents
     # Those in which a type was missing are other runs.
     eight = tuple(f"H{number}" for number in range(1, 10) if number != 5)
     for seed in range(3):

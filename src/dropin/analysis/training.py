@@ -18,15 +18,12 @@ Answer = TypeVar("Answer")
 def over_training(
     run: str | Path, analyse: Callable[[Agent], Answer], steps: Sequence[int] | None = None
 ) -> dict[int, Answer]:
-    """What an analysis finds at the checkpoints of a run, by step; at all that were kept if no
-    steps are given (`dropin train --keep all` keeps all)."""
+    """What an analysis finds at the checkpoints of a run, by step; at all of which the agent is
+    there if no steps are given (`dropin train --keep agents` keeps all)."""
     files = RunDirectory(run)
     files.config()
-    kept = files.steps()
-    for step in steps or ():
-        if step not in kept:
-            raise InputError(f"{files.path} has no checkpoint of step {step:,}.")
-    return {step: analyse(load_agent(files.checkpoint(step))) for step in (steps or kept)}
+    agents = {step: files.agent_at(step) for step in (steps or files.steps_with_agent())}
+    return {step: analyse(load_agent(path)) for step, path in agents.items()}
 
 
 @dataclass(frozen=True)

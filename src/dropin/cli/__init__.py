@@ -7,7 +7,7 @@ import tyro
 from tyro.extras import SubcommandApp
 
 from dropin import __version__
-from dropin.cli import evaluate, look, play, plot, train, zoo
+from dropin.cli import evaluate, look, play, plot, reproduce, train, zoo
 from dropin.errors import InputError, MissingExtraError, StoppedError
 
 app = SubcommandApp()
@@ -18,6 +18,7 @@ app.command(play.play)
 app.command(train.train)
 app.command(evaluate.evaluate)
 app.command(plot.plot)
+app.command(reproduce.reproduce)
 app.command(zoo.zoo)
 
 

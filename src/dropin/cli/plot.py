@@ -14,7 +14,7 @@ def plot(
     team_limit: int | None = None,
     policy: str | None = None,
     estimator: str = "fixed",
-    published: Path | None = None,
+    published: bool = False,
     force: bool = False,
 ) -> None:
     """Draw the learning curves of runs, with 95 % intervals, and print where they end.
@@ -28,7 +28,7 @@ def plot(
         team_limit: Evaluations at this team limit; that of training if not given.
         policy: greedy or sampled; all there are if not given.
         estimator: fixed, or legacy for the authors' stopping rule.
-        published: A JSON file with the authors' curves, drawn beside.
+        published: Draw the authors' curves beside, those of a team limit of 3.
         force: Write over a picture that exists.
     """
     if not directories:
@@ -36,34 +36,26 @@ def plot(
     if out.exists() and not force:
         raise InputError(f"{out} exists already: give another name, or --force to replace it.")
 
+    from dropin.published import curve as authors
     from dropin.render.curves import ESTIMATORS, curves, draw
-    from dropin.render.curves import published as authors
     from dropin.training.directory import RunDirectory, runs_in
 
     if estimator not in ESTIMATORS:
         raise unknown("estimator", estimator, ESTIMATORS)
     found = curves(directories, team_limit, policy, estimator)
-    others = []
     configs = [RunDirectory(runs_in(each)[0]).config() for each in directories]
-    if published is not None:
-        learners = list(dict.fromkeys(each.learner for each in configs))
-        others = authors(published, configs[0].game, learners)
+    learners = dict.fromkeys(each.learner for each in configs)
+    known = {f"{name}, published": authors(configs[0].game, name) for name in learners}
+    others = {label: each for label, each in known.items() if published and each is not None}
     draw(found, out, others, title=f"{configs[0].game}, {estimator} estimator")
     rows = []
     for each in found:
         best, last = each.points[each.best], each.points[-1]
         steps = (each.steps[each.best], each.steps[-1])
         rows.append((each.label, str(best), f"{steps[0]:,}", str(last), f"{steps[1]:,}"))
-    for each in others:
-        best = max(range(len(each["mean"])), key=lambda number, e=each: e["mean"][number])
-        cells = [
-            cell
-            for number in (best, -1)
-            for cell in (
-                f"{each['mean'][number]:.2f} ± {each['ci95'][number]:.2f}",
-                f"{each['steps'][number]:,}",
-            )
-        ]
-        rows.append((each["label"], *cells))
+    for label, each in others.items():
+        best, last = each.top, each.points[-1]
+        steps = (each.steps[each.best], each.steps[-1])
+        rows.append((label, str(best), f"{steps[0]:,}", str(last), f"{steps[1]:,}"))
     show_table(("curve", "best", "at step", "last", "at step"), rows, numbers=4)
     print(out)

@@ -1,6 +1,5 @@
 """Train, or go on training."""
 
-import json
 import os
 import re
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from tyro.conf import Positional
 
+from dropin.config import merge, parse_settings
 from dropin.errors import InputError
 
 _MOST_SEEDS = 1000
@@ -32,6 +32,7 @@ def train(
     tensorboard: bool = False,
     wandb: bool = False,
     core: int | None = None,
+    wait: float = 0.0,
 ) -> None:
     """Train a learner in a game; Ctrl-C saves, --resume goes on.
 
@@ -49,24 +50,27 @@ def train(
         set: Any other setting of run.json, as settings.rank=3 or training.envs=32.
         directory: Where the run's files go; named after the run, in runs, if not given.
         resume: Go on with the run, or with all runs, in this directory.
-        keep: How many checkpoints to keep, or all (3 if not given, or as before with --resume).
+        keep: How many checkpoints to keep (3 if not given, or as before with --resume), all, or
+            agents for 3 and the agent of every one.
         report: auto (a live table in a terminal, lines elsewhere), lines, json or none.
         tensorboard: Log for TensorBoard as well.
         wandb: Log for Weights & Biases as well.
         core: Run on this core alone.
+        wait: Seconds to wait for another process that trains in the directory.
     """
-    changes = _changes(
-        set,
-        game=game,
-        learner=learner,
-        steps=steps,
-        seed=seed,
-        rules=rules,
-        team_limit=team_limit,
-        types=None if types is None else list(types),
-        checkpoint_every=checkpoint_every,
-        evaluation=None if test_limits is None else {"team_limits": list(test_limits)},
-    )
+    options = {
+        "game": game,
+        "learner": learner,
+        "steps": steps,
+        "seed": seed,
+        "rules": rules,
+        "team_limit": team_limit,
+        "types": None if types is None else list(types),
+        "checkpoint_every": checkpoint_every,
+        "evaluation": None if test_limits is None else {"team_limits": list(test_limits)},
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    changes = merge(given, parse_settings(set))
     kept = _kept(keep)
     if resume is None and (game is None or learner is None):
         raise InputError("Give a game and a learner, as in: dropin train lbf gpl-q")
@@ -94,7 +98,7 @@ def train(
         runs, whole = _create(changes, directory, numbers, kept)
     if len(runs) == 1 and numbers is None:
         reporter = also(report, runs[0], tensorboard, wandb)
-        resume_run(runs[0], keep=kept, report=reporter)
+        resume_run(runs[0], keep=kept, report=reporter, wait=wait)
     else:
         flags = [*["--tensorboard"] * tensorboard, *["--wandb"] * wandb]
         if keep is not None:
@@ -141,37 +145,11 @@ def _check_same(runs: list[Path], changes: dict[str, Any]) -> None:
         files.check_same(RunConfig.from_dict(merge(files.config().as_dict(), changes)))
 
 
-def merge(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Nested settings with some of them changed."""
-    merged = dict(values)
-    for name, value in changes.items():
-        nested = isinstance(value, dict) and isinstance(merged.get(name), dict)
-        merged[name] = merge(merged[name], value) if nested else value
-    return merged
-
-
-def _changes(set: tuple[str, ...], **given: Any) -> dict[str, Any]:
-    """What the options say, in the shape of run.json."""
-    changes = {name: value for name, value in given.items() if value is not None}
-    for each in set:
-        name, sign, text = each.partition("=")
-        if not sign or not all(name.split(".")):
-            raise InputError(f"{each!r} is not a setting: write name=value, as settings.rank=3.")
-        try:
-            value: Any = json.loads(text)
-        except ValueError:
-            value = text
-        for part in reversed(name.split(".")):
-            value = {part: value}
-        changes = merge(changes, value)
-    return changes
-
-
 def _kept(text: str | None) -> Any:
-    if text in (None, "all"):
+    if text in (None, "all", "agents"):
         return text
     if not text.isdigit() or int(text) < 1:
-        raise InputError(f"--keep {text} is not a number of checkpoints above 0, or all.")
+        raise InputError(f"--keep {text} is not a number of checkpoints above 0, all or agents.")
     return int(text)
 
 

@@ -1,20 +1,25 @@
 """Grids of runs: which games, learners, seeds and settings an experiment needs."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dropin.config import merge
 from dropin.errors import InputError
+from dropin.experiments.choices import Choices
 from dropin.training.config import EvaluationConfig, RunConfig, run_config
 
 GAMES = ("lbf", "wolfpack", "fortattack")
-ALONE = ("gpl-q", "gpl-spi", "ql", "ql-am", "gnn", "gnn-am")
-JOINT = ("dgn", "maddpg")
+GPL = ("gpl-q", "gpl-spi")
 SINGLE = ("ql", "ql-am", "gnn", "gnn-am")
 """The single-agent baselines, with which the paper's asterisks compare."""
+JOINT = ("dgn", "maddpg")
+ALONE = GPL + SINGLE
 SEEDS = 8
 """How many the paper has."""
+LEAST_SEEDS, LEAST_CHECKPOINTS = 2, 10
+"""What a small version has at least."""
 
 
 @dataclass(frozen=True)
@@ -29,61 +34,59 @@ class Grid:
     types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The types of a game that are drawn from; all if it is not there."""
     changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Settings of a game that differ from its rules."""
+    """What `dropin.make` gets besides, by game."""
 
-    def runs(
-        self,
-        rules: str = "paper",
-        *,
-        seeds: int | None = None,
-        steps: int | None = None,
-        scale: float = 1.0,
-        games: Sequence[str] | None = None,
-        learners: Sequence[str] | None = None,
-    ) -> list[RunConfig]:
-        """The settings of all runs, those of one game and learner one after another."""
-        chosen = [each for each in self.games if games is None or each in games]
-        which = [each for each in self.learners if learners is None or each in learners]
-        if not chosen or not which:
-            raise InputError(
-                f"Nothing is left of the grid: it has {', '.join(self.games)} and"
-                f" {', '.join(self.learners)}."
-            )
+    def runs(self, choices: Choices) -> list[RunConfig]:
+        """The settings of all runs, those of one game and learner one after another.
+
+        There are none if no game, or no learner, is chosen that the grid has.
+        """
+        games = [each for each in self.games if choices.games is None or each in choices.games]
+        which = choices.learners
+        learners = [each for each in self.learners if which is None or each in which]
         return [
-            scaled(self._run(game, learner, seed, rules, steps), scale)
-            for game in chosen
-            for learner in which
-            for seed in range(self.seeds if seeds is None else seeds)
+            self._run(game, learner, seed, choices)
+            for game in games
+            for learner in learners
+            for seed in range(self._seeds(choices))
         ]
 
-    def _run(self, game: str, learner: str, seed: int, rules: str, steps: int | None) -> RunConfig:
+    def _seeds(self, choices: Choices) -> int:
+        """In a small version fewer, but at least two where there are several."""
+        if choices.seeds is not None:
+            return choices.seeds
+        return min(self.seeds, max(LEAST_SEEDS, round(self.seeds * choices.scale)))
+
+    def _run(self, game: str, learner: str, seed: int, choices: Choices) -> RunConfig:
         limits = tuple(each for each in self.test_limits if each != self.team_limit)
-        return run_config(
+        config = run_config(
             game,
             learner,
             seed=seed,
-            rules=rules,
-            steps=steps,
+            rules=choices.rules,
             team_limit=self.team_limit,
             types=self.types.get(game),
             changes=self.changes.get(game),
             evaluation=EvaluationConfig(team_limits=limits),
         )
+        share = choices.scale if choices.steps is None else choices.steps / config.steps
+        config = config if share == 1 else scaled(config, share)
+        if not choices.settings:
+            return config
+        return RunConfig.from_dict(merge(config.as_dict(), choices.settings))
 
 
 def scaled(config: RunConfig, scale: float) -> RunConfig:
-    """The same with a share of the steps: exploration and checkpoints are shortened alike.
+    """The same with a share of the steps, and exploration shortened alike.
 
-    So a short run has as many checkpoints as a long one. Nothing else changes.
+    A shorter run has fewer checkpoints too, but at least ten. Nothing else changes.
     """
-    if not 0 < scale <= 1:
-        raise InputError(f"The scale {scale:g} is out of range: it is above 0 and at most 1.")
-    if scale == 1:
-        return config
+    if not scale > 0:
+        raise InputError(f"The scale {scale:g} is out of range: it is above 0.")
+    each = config.steps_per_update
 
-    def share(steps: int) -> int:
+    def share(steps: int, scale: float = scale) -> int:
         """In whole updates, at least one."""
-        each = config.steps_per_update
         return max(round(steps * scale / each), 1) * each
 
     def shorter(schedule: Any) -> Any:
@@ -91,11 +94,13 @@ def scaled(config: RunConfig, scale: float) -> RunConfig:
             schedule, steps=share(schedule.steps), every=min(schedule.every, share(schedule.every))
         )
 
-    training = config.training
+    training, steps = config.training, share(config.steps)
+    number = config.steps / config.checkpoint_every
+    number = min(number, max(LEAST_CHECKPOINTS, number * scale))
     return dataclasses.replace(
         config,
-        steps=share(config.steps),
-        checkpoint_every=share(config.checkpoint_every),
+        steps=steps,
+        checkpoint_every=share(steps, 1 / number),
         log_every=share(config.log_every),
         training=dataclasses.replace(
             training,

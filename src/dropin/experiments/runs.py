@@ -2,14 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dropin.agents import Agent, load_agent
 from dropin.errors import InputError
 from dropin.training.config import RunConfig
 from dropin.training.directory import RunDirectory
-from dropin.training.table import read_table
+from dropin.training.table import AMONG, STRANGERS, read_table
 
 ASIDE = ("evaluation", "log_every")
 """Settings that say how a run is watched: those that differ in nothing else are the same run."""
@@ -38,6 +39,16 @@ class Kept:
         """How far it has been evaluated; -1 if it was not."""
         return max((int(row["step"]) for row in self.rows), default=-1)
 
+    def evaluations(self, limit: int, among: str = STRANGERS) -> list[dict[str, str]]:
+        """Those of the greedy policy at a team limit, among strangers or partners."""
+        return [
+            row
+            for row in self.rows
+            if int(row["team_limit"]) == limit
+            and row["policy"] == "greedy"
+            and row.get(AMONG, STRANGERS) == among
+        ]
+
     @property
     def last(self) -> int:
         """The step of its last evaluation, when it is done."""
@@ -45,12 +56,28 @@ class Kept:
 
     @property
     def done(self) -> bool:
-        """Whether it came to its end."""
-        return self.step >= self.last
+        """Whether it came to its end, the last evaluation included."""
+        steps = [int(row["step"]) for row in self.rows]
+        return steps.count(self.last) == steps.count(0) > 0
 
-    def has(self, limits: Iterable[int]) -> bool:
-        """Whether it was evaluated at all of these team limits."""
-        return set(limits) <= {int(row["team_limit"]) for row in self.rows}
+    @property
+    def limits(self) -> set[int]:
+        """The team limits that it was evaluated at."""
+        return {int(row["team_limit"]) for row in self.rows}
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps at which it was evaluated."""
+        return sorted({int(row["step"]) for row in self.rows})
+
+    @property
+    def has_agents(self) -> bool:
+        """Whether the agent of every evaluation is there."""
+        return set(self.steps) <= set(RunDirectory(self.path).steps_with_agent())
+
+    def agent(self, step: int) -> Agent:
+        """The agent of a step."""
+        return load_agent(RunDirectory(self.path).agent_at(step))
 
 
 def find_runs(roots: Sequence[Path]) -> dict[str, Kept]:

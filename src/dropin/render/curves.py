@@ -1,21 +1,20 @@
 """Learning curves of runs, with intervals."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from dropin.errors import InputError, MissingExtraError
+from dropin.errors import InputError
 from dropin.evaluation.statistics import estimate
+from dropin.published import PublishedCurve
+from dropin.render.charts import Line, Panel, draw_panels
 from dropin.training.directory import RunDirectory, runs_in
 from dropin.training.table import AMONG, read_table
 
 ESTIMATORS = {"fixed": "mean", "legacy": "legacy"}
 FEW = 5
 """With fewer seeds a picture shows every run: their interval would be too wide to say anything."""
-_COLOURS = ("#0b6e99", "#c2571a", "#4d8c2b", "#8a4fa3", "#b08900", "#b03060")
 
 
 class Curve:
@@ -88,71 +87,49 @@ def curves(
     return found
 
 
-def published(path: Path, game: str, learners: Sequence[str]) -> list[dict[str, Any]]:
-    """The authors' curves from a JSON file: `train`, game, learner, then `mean` and `ci95`."""
-    try:
-        values = json.loads(path.read_text())
-        every = values["checkpoint_every_steps"]
-        games = values["train"][game]
-        return [
-            {
-                "label": f"{name}, published",
-                "steps": [every * number for number in range(len(games[name]["mean"]))],
-                "mean": games[name]["mean"],
-                "ci95": games[name]["ci95"],
-            }
-            for name in learners
-            if name in games
-        ]
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
-    except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path} holds no published curves of {game}.") from None
+def line(curve: Curve, colour: str | None = None) -> Line:
+    """A curve as a line of a chart, with a band, or with every run where there are few."""
+    few = 1 < curve.seeds < FEW
+    return Line(
+        label=curve.label,
+        x=_millions(curve.steps),
+        y=curve.means,
+        low=() if few else curve.low,
+        high=() if few else curve.high,
+        each=curve.each if few else (),
+        colour=colour,
+    )
+
+
+def published_line(label: str, curve: PublishedCurve, colour: str | None = None) -> Line:
+    """The authors' curve as a dashed line."""
+    return Line(
+        label=label,
+        x=_millions(curve.steps),
+        y=[each.mean for each in curve.points],
+        low=[each.mean - each.width for each in curve.points],
+        high=[each.mean + each.width for each in curve.points],
+        colour=colour,
+        dashed=True,
+    )
+
+
+def _millions(steps: Sequence[int]) -> list[float]:
+    return [step / 1e6 for step in steps]
 
 
 def draw(
     found: Sequence[Curve],
     path: Path,
-    others: Sequence[Mapping[str, Any]] = (),
+    others: Mapping[str, PublishedCurve] | None = None,
     levels: Mapping[str, float] | None = None,
     title: str = "",
 ) -> None:
-    """A picture of learning curves; `levels` are returns to compare with, by name."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("Drawing curves", "plot") from None
-
-    figure = Figure(figsize=(8, 5), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    for curve, colour in zip(found, _COLOURS * len(found), strict=False):
-        steps = np.array(curve.steps) / 1e6
-        axes.plot(steps, curve.means, color=colour, label=curve.label)
-        if 1 < curve.seeds < FEW:
-            for run in curve.each:
-                axes.plot(steps, run, color=colour, alpha=0.4, linewidth=0.8)
-        else:
-            axes.fill_between(steps, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
-    for number, each in enumerate(others):
-        steps, means, width = (
-            np.array(each["steps"]) / 1e6,
-            *map(np.array, (each["mean"], each["ci95"])),
-        )
-        colour = ("0.25", "0.55")[number % 2]
-        axes.plot(steps, means, color=colour, linestyle="--", label=each["label"])
-        axes.fill_between(
-            steps, means - width, means + width, color=colour, alpha=0.12, linewidth=0
-        )
-    for name, value in (levels or {}).items():
-        axes.axhline(value, color="0.4", linestyle=":", linewidth=1)
-        axes.annotate(name, (1, value), xycoords=("axes fraction", "data"), ha="right", va="bottom",
-                      fontsize=8, color="0.3")  # fmt: skip
-    axes.set_xlabel("environment steps (million)")
-    axes.set_ylabel("return")
-    axes.set_title(title)
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False, fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    """A picture of learning curves; `others` are the authors', `levels` returns to compare with."""
+    greys = ("0.25", "0.55")
+    dashed = [
+        published_line(label, curve, greys[number % 2])
+        for number, (label, curve) in enumerate((others or {}).items())
+    ]
+    lines = [line(each) for each in found] + dashed
+    draw_panels([Panel(title, lines, levels=levels or {})], path)

@@ -4,12 +4,14 @@ run.json                 settings, and the versions of what it ran on
 metrics.csv              what training told, a row every few thousand steps
 evaluation.csv           returns at every checkpoint
 checkpoints/             everything needed to go on, one file each; the latest are kept
+agents/                  the agent of every checkpoint, if these are kept
 agent.safetensors        the agent of the latest checkpoint
 """
 
 import fcntl
 import os
 import platform
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,8 +34,10 @@ from dropin.training.config import RunConfig
 from dropin.training.table import EVALUATION, EXTRA_LOSS, METRICS, Table
 from dropin.weights import from_arrays, to_arrays
 
-Keep = int | Literal["all"] | None
-"""How many checkpoints to keep; None: as the run was started, and three of a new one."""
+KeepRule = int | Literal["all", "agents"]
+"""How many checkpoints to keep. With "agents" it is three, and of all others the agent."""
+Keep = KeepRule | None
+"""None: as the run was started, and three of a new one."""
 KEPT = 3
 _PACKAGES = ("jax", "jaxlib", "equinox", "optax", "numpy", "safetensors")
 
@@ -46,6 +50,7 @@ class RunDirectory:
         self.metrics = Table(self.path / "metrics.csv", METRICS)
         self.evaluation = Table(self.path / "evaluation.csv", EVALUATION)
         self.checkpoints = self.path / "checkpoints"
+        self.agents = self.path / "agents"
         self.agent = self.path / AGENT_FILE
 
     @property
@@ -69,7 +74,7 @@ class RunDirectory:
         told = {"config": config.as_dict(), "versions": versions(), "keep": keep or KEPT}
         write_json(self.path / "run.json", told)
 
-    def keep(self, given: Keep) -> int | Literal["all"]:
+    def keep(self, given: Keep) -> KeepRule:
         """How many checkpoints to keep from now on; as before if nothing is given."""
         check_keep(given)
         told = read_json(self.path / "run.json")
@@ -111,29 +116,45 @@ class RunDirectory:
             )
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other processes from training in this directory."""
+    def locked(self, wait: float = 0.0) -> Iterator[None]:
+        """Keep other processes from training in this directory, having waited for them to end."""
         self.path.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR)
+        until = time.monotonic() + wait
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise InputError(f"Another process is training in {self.path}.") from None
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except OSError:
+                    if time.monotonic() >= until:
+                        raise InputError(f"Another process is training in {self.path}.") from None
+                time.sleep(0.5)
             yield
         finally:
             os.close(handle)
 
     def steps(self) -> list[int]:
         """The steps of the checkpoints, in order."""
-        names = [each.stem.removeprefix("step-") for each in self.checkpoints.glob("step-*")]
-        return sorted(int(name) for name in names if name.isdigit())
+        return sorted(_steps(self.checkpoints))
 
     def checkpoint(self, step: int) -> Path:
         """The file of the checkpoint at a step."""
-        return self.checkpoints / f"step-{step:012d}.safetensors"
+        return self.checkpoints / _name(step)
 
-    def save(self, state: Any, agent: Agent, step: int, keep: int | Literal["all"]) -> None:
+    def steps_with_agent(self) -> list[int]:
+        """The steps of which the agent is there, in order."""
+        return sorted({*_steps(self.agents), *_steps(self.checkpoints)})
+
+    def agent_at(self, step: int) -> Path:
+        """A file with the agent of a step: its own, or the checkpoint."""
+        own = self.agents / _name(step)
+        found = own if own.exists() else self.checkpoint(step)
+        if not found.exists():
+            raise InputError(f"{self.path} has no checkpoint of step {step:,}.")
+        return found
+
+    def save(self, state: Any, agent: Agent, step: int, keep: KeepRule) -> None:
         """Write a checkpoint and its agent, then remove the oldest beyond those kept."""
         self.metrics.sync()
         self.evaluation.sync()
@@ -141,8 +162,10 @@ class RunDirectory:
         about["temperature"] = float(agent.temperature)
         write_arrays(self.checkpoint(step), to_arrays(state), about)
         save_agent(agent, self.agent, step=step)
+        if keep == "agents":
+            save_agent(agent, self.agents / _name(step), step=step)
         if keep != "all":
-            for old in self.steps()[:-keep]:
+            for old in self.steps()[: -(KEPT if keep == "agents" else keep)]:
                 self.checkpoint(old).unlink()
 
     def restore(self, template: RunState) -> tuple[RunState, int]:
@@ -163,12 +186,21 @@ class RunDirectory:
         raise InputError(f"{self.path} has no checkpoint that can be used.")
 
 
+def _name(step: int) -> str:
+    return f"step-{step:012d}.safetensors"
+
+
+def _steps(directory: Path) -> list[int]:
+    names = [each.stem.removeprefix("step-") for each in directory.glob("step-*.safetensors")]
+    return [int(name) for name in names if name.isdigit()]
+
+
 def check_keep(keep: Keep) -> None:
     """Raise `InputError` if it is no number of checkpoints."""
     if isinstance(keep, int) and keep < 1:
         raise InputError(f"Keep {keep} is too small: at least 1 checkpoint is kept.")
-    if isinstance(keep, str) and keep != "all":
-        raise InputError(f"Keep {keep!r} is not a number of checkpoints, or all.")
+    if isinstance(keep, str) and keep not in ("all", "agents"):
+        raise InputError(f"Keep {keep!r} is not a number of checkpoints, all or agents.")
 
 
 def metrics_row(

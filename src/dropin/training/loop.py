@@ -66,9 +66,9 @@ def train(
     The game is a name, made with `rules`, `team_limit` and `types` as by `dropin.make`, or an
     environment. `settings` are fields of the learner's settings, `training` those of the loop.
     Those that are not given, the number of steps among them, are the paper's for the game.
-    `keep` is the number of checkpoints that are kept, or "all"; 3 if not given. With `resume` a run
-    of the same settings goes on from its latest checkpoint. Without a directory it is named after
-    the run, in `runs`.
+    `keep` is the number of checkpoints that are kept, or "all"; 3 if not given, which with "agents"
+    are kept besides the agent of every one. With `resume` a run of the same settings goes on from
+    its latest checkpoint. Without a directory it is named after the run, in `runs`.
     """
     config = run_config(
         game,
@@ -101,26 +101,27 @@ def resume_run(
     env: AdHoc | None = None,
     keep: Keep = None,
     report: str | Reporter = "auto",
+    wait: float = 0.0,
 ) -> Agent:
     """Go on with a run from its latest checkpoint, to its end; the same bits as without a pause.
 
     `env` is the environment, if the run was started with one that has no name. `keep` is as it was
-    if not given.
+    if not given. `wait` is how many seconds to wait for another process that trains there.
     """
     files = RunDirectory(directory)
     config = files.config()
     if config.own_environment and env is None:
         raise InputError(f"{files.path} was started with an environment of its own: give it again.")
     files.check_versions()
-    return _finish(Run(files, config, env, keep), on_screen(report))
+    return _finish(Run(files, config, env, keep), on_screen(report), wait)
 
 
-def _finish(run: "Run", reporter: Reporter) -> Agent:
+def _finish(run: "Run", reporter: Reporter, wait: float = 0.0) -> Agent:
     """Take a run to its end."""
     files = run.files
     use_cache()
     how_to_go_on = f"Go on with: dropin train --resume {files.path}"
-    with files.locked(), reporter, interruptible() as interrupted:
+    with files.locked(wait), reporter, interruptible() as interrupted:
         try:
             run.keep = files.keep(run.keep)
             if files.steps():

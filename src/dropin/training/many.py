@@ -13,6 +13,10 @@ from typing import Any
 from dropin.errors import StoppedError
 from dropin.training.reporters import Board, Json, Lines, Reporter, evaluation_text, on_screen
 
+PATIENCE = 120.0
+"""Seconds that a run waits for one that was left behind by a process that was killed. That one
+ends as soon as it has something to tell and nobody listens."""
+
 
 def cores() -> list[int]:
     """The cores that this process may use."""
@@ -27,7 +31,7 @@ class _Worker:
     def __init__(self, name: str, arguments: Sequence[str], core: int, news: "Queue[Any]"):
         self.name, self.core = name, core
         command = [sys.executable, "-m", "dropin.cli", "train", *arguments]
-        command += ["--report", "json"]
+        command += ["--report", "json", "--wait", str(PATIENCE)]
         if hasattr(os, "sched_setaffinity"):
             command += ["--core", str(core)]
         # A session of its own: Ctrl-C in the terminal reaches this process alone, which passes it
@@ -56,6 +60,20 @@ class _Worker:
         self.process.stdout.close()
         news.put((self, {"kind": "end"}))
 
+    @property
+    def failure(self) -> str:
+        """Why it ended before its time; empty if it is done or was asked to end."""
+        if self.process.returncode in (0, 130):
+            return ""
+        return self.errors[-1] if self.errors else "it ended"
+
+    @property
+    def ended(self) -> str:
+        """How it ended."""
+        if self.failure:
+            return f"failed: {self.failure}"
+        return "saved" if self.process.returncode else "done"
+
     def _collect(self) -> None:
         assert self.process.stderr is not None
         with self.process.stderr as errors:
@@ -80,8 +98,10 @@ def _run_all(jobs: Mapping[str, Sequence[str]], report: str) -> None:
     working: list[_Worker] = []
     failed: dict[str, str] = {}
     interrupted = False
-    board = _board(report)
+    board = board_for(report)
     with board:
+        for name in jobs:
+            tell(board, name, "waiting")
         try:
             while waiting or working:
                 while waiting and free and not interrupted:
@@ -89,37 +109,60 @@ def _run_all(jobs: Mapping[str, Sequence[str]], report: str) -> None:
                     working.append(_Worker(name, arguments, free.pop(0), news))
                 if not working:
                     break
-                try:
-                    worker, message = news.get()
-                except KeyboardInterrupt:
+                heard = _next(news, working)
+                if heard is None:
                     interrupted = True
-                    for each in working:
-                        each.process.send_signal(signal.SIGTERM)
                     continue
+                worker, message = heard
                 if message["kind"] == "end":
                     working.remove(worker)
                     free.append(worker.core)
-                    if worker.process.returncode not in (0, 130):
-                        failed[worker.name] = worker.errors[-1] if worker.errors else "it ended"
+                    tell(board, worker.name, worker.ended)
+                    if worker.failure:
+                        failed[worker.name] = worker.failure
                     interrupted |= worker.process.returncode == 130
                 else:
                     _show(board, worker.name, message)
         finally:
             for each in working:
                 each.process.terminate()
-    if failed:
-        told = "; ".join(f"{name}: {why}" for name, why in failed.items())
-        raise StoppedError(f"{len(failed)} of {len(jobs)} runs failed. {told}")
+    raise_failures(failed, len(jobs))
     if interrupted:
         raise KeyboardInterrupt
 
 
-def _board(report: str) -> Reporter:
+def _next(news: "Queue[Any]", working: Sequence[_Worker]) -> Any:
+    """What one of them says next; None if interrupted, which is passed on to all."""
+    try:
+        return news.get()
+    except KeyboardInterrupt:
+        for each in working:
+            each.process.send_signal(signal.SIGTERM)
+        return None
+
+
+def raise_failures(failed: Mapping[str, str], number: int) -> None:
+    """Raise `StoppedError` if some of so many runs failed, with the reasons."""
+    if failed:
+        told = "; ".join(f"{name}: {why}" for name, why in failed.items())
+        raise StoppedError(f"{len(failed)} of {number} runs failed. {told}")
+
+
+def board_for(report: str) -> Reporter:
+    """Where to report on several runs."""
     from rich.console import Console
 
     if report in ("none", "json"):
         return on_screen(report)
     return Board() if report == "auto" and Console().is_terminal else Lines()
+
+
+def tell(board: Reporter, name: str, state: str) -> None:
+    """How far a run is; other reports than a table say only that it has ended."""
+    if isinstance(board, Board):
+        board.show(name, state=state)
+    elif not isinstance(board, Json) and state != "waiting":
+        board.say(f"{name}: {state}")
 
 
 def _show(board: Reporter, name: str, message: dict[str, Any]) -> None:

@@ -167,6 +167,9 @@ class Json(Reporter):
 
 KEPT = ("steps", "state", "rate", "left")
 """What a board knows of a run besides its metrics."""
+IDLE = ("waiting", "done", "saved")
+MOST_ROWS = 16
+"""If there are more runs, those that are idle are only counted."""
 
 
 class Board(Reporter):
@@ -213,13 +216,19 @@ class Board(Reporter):
 
     def _draw(self) -> Group:
         grid = Grid(box=None, pad_edge=False)
-        more = {name: extras(row, (*METRICS, *KEPT)) for name, row in self.rows.items()}
+        idle = [row["state"] for row in self.rows.values() if row.get("state") in IDLE]
+        shown = {
+            name: row
+            for name, row in self.rows.items()
+            if len(self.rows) <= MOST_ROWS or row.get("state") not in IDLE
+        }
+        more = {name: extras(row, (*METRICS, *KEPT)) for name, row in shown.items()}
         besides = list(dict.fromkeys(column for each in more.values() for column in each))
         columns = ("run", "", "step", "steps/s", "left", "return", "value loss", "prediction",
                    "accuracy", "epsilon", "team", *besides)  # fmt: skip
         for column in columns:
             grid.add_column(column, justify="left" if column in ("run", "") else "right")
-        for name, row in self.rows.items():
+        for name, row in shown.items():
             step, steps = row.get("step", 0), row.get("steps", 1)
             cells: list[Any] = [name, ProgressBar(total=steps, completed=step, width=16)]
             cells.append(f"{step:,}")
@@ -238,7 +247,10 @@ class Board(Reporter):
                     *(more[name].get(column, "") for column in besides),
                 ]
             grid.add_row(*cells)
-        return Group(grid)
+        counts = [f"{idle.count(state)} {state}" for state in IDLE if state in idle]
+        if len(self.rows) == len(shown):
+            return Group(grid)
+        return Group(Text(f"{len(self.rows)} runs: {', '.join(counts)}"), grid)
 
 
 class TensorBoard(Reporter):

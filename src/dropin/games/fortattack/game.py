@@ -53,7 +53,9 @@ class FortAttack(eqx.Module):
     name: ClassVar[str] = "fortattack"
 
     attackers: int | None = eqx.field(static=True, default=None)
-    """How many attackers there are; None: as many as the team limit says."""
+    """How many attackers there are; None: as many as guards, or fewer."""
+    fewer: int = eqx.field(static=True, default=0)
+    """So many attackers fewer than the team limit says, if their number is not given."""
     heading: str = eqx.field(static=True, default="vector")
     """How headings are observed: as cosine and sine ("vector") or as an "angle"."""
     horizon: Int[Array, ""] = eqx.field(converter=_int, default=200)
@@ -99,7 +101,7 @@ class FortAttack(eqx.Module):
     """Whether the episode ends when the learner is hit."""
 
     def __check_init__(self) -> None:
-        for name, low in (("attackers", 1), ("horizon", 1)):
+        for name, low in (("attackers", 1), ("fewer", 0), ("horizon", 1)):
             value = getattr(self, name)
             if value is not None and int(value) < low:
                 raise InputError(
@@ -131,14 +133,21 @@ class FortAttack(eqx.Module):
 
     def sides(self, slots: int) -> tuple[int, ...]:
         """Guards, then attackers."""
-        return (GUARD,) * slots + (ATTACKER,) * (self.attackers or slots)
+        return (GUARD,) * slots + (ATTACKER,) * self._attackers(slots)
 
     def seats(self, slots: int, limit: Int[Array, ""]) -> Bool[Array, " slot"]:
         """The first of either side."""
         guards = jnp.arange(slots) < limit
-        if self.attackers is None:
-            return jnp.concatenate([guards, guards])
-        return jnp.concatenate([guards, jnp.ones(self.attackers, bool)])
+        number = self._attackers(slots)
+        most = limit - self.fewer if self.attackers is None else number
+        return jnp.concatenate([guards, jnp.arange(number) < most])
+
+    def _attackers(self, slots: int) -> int:
+        """The slots for attackers."""
+        number = slots - self.fewer if self.attackers is None else self.attackers
+        if number < 1:
+            raise InputError(f"With {self.fewer} fewer than {slots} there is no attacker left.")
+        return number
 
     def features(self, slots: int) -> tuple[Sequence[Feature], Sequence[Feature]]:
         """The columns of x; nothing is shared."""
@@ -171,7 +180,7 @@ class FortAttack(eqx.Module):
     def start(self, dice: Dice, present: Bool[Array, " slot"]) -> State:
         """Guards near the fort, attackers at the other end."""
         rows = present.shape[0]
-        attackers = self.attackers or rows // 2
+        attackers = self.attackers or (rows - self.fewer) // 2
         nothing = jnp.zeros(rows)
         nobody = State(
             x=nothing,

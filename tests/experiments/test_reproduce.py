@@ -1,0 +1,128 @@
+"""Every experiment from its runs to its page, with runs of a few steps."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dropin.cli import main
+
+pytestmark = pytest.mark.slow
+
+TINY = (
+    "--steps", "64", "--states", "16", "--episodes", "80", "--report", "none",
+    "--set", "training.envs=2", "evaluation.envs=16", "settings.type_units=8",
+    "settings.type_memory=8", "settings.type_size=8",
+)  # fmt: skip
+PAIR = ("--learners", "gpl-q", "ql", "--seeds", "2")
+ITEMS = {
+    "figure2": PAIR,
+    "table2": PAIR,
+    "figure3a": PAIR,
+    "figure3b": ("--seeds", "2"),
+    "diversity": ("--games", "lbf", "--seeds", "2"),
+    "partners": ("--games", "lbf", "--seeds", "2"),
+    "team-of-two": ("--games", "lbf", *PAIR),
+    "fixed-types": PAIR,
+    "wolfpack-utilities": ("--seeds", "2"),
+    "shooting-values": ("--learners", "ql", "gnn", "--seeds", "2"),
+    "held-out": ("--games", "lbf", "--split", "H1,H2/H6", "--limits", "2", "4", *PAIR),
+}
+SHAPES = {
+    # The rows of the tables, but the last, which is of the runs.
+    "figure2": [6],
+    "table2": [6, 6],
+    "figure3a": [2],
+    "figure3b": [4, 4],
+    "diversity": [9],
+    "partners": [2],
+    "team-of-two": [2],
+    "fixed-types": [4],
+    "wolfpack-utilities": [2],
+    "shooting-values": [8],
+    "held-out": [4, 4],
+}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """One for all, so that experiments share their runs."""
+    return tmp_path_factory.mktemp("experiments")
+
+
+def tables(path):
+    """The number of rows of every table of a page, and of the columns of each."""
+    blocks = [block for block in path.read_text().split("\n\n") if block.startswith("| ")]
+    for block in blocks:
+        assert len({line.replace("\\|", "").count("|") for line in block.splitlines()}) == 1
+    return [len(block.splitlines()) - 2 for block in blocks]
+
+
+@pytest.mark.parametrize("item", ITEMS)
+def test_the_page_of_an_experiment(directory, item):
+    main(["reproduce", item, *ITEMS[item], *TINY, "--directory", str(directory)])
+    place = directory / item
+    assert tables(place / f"{item}.md")[:-1] == SHAPES[item]
+    assert "<table>" in (place / f"{item}.html").read_text()
+    told = json.loads((place / f"{item}.json").read_text())
+    assert told["missing"] == []
+    assert told["numbers"]
+    assert told["small"] == "A small version: runs of 64 steps."
+    pictures = list(place.glob("*.png"))
+    assert len(pictures) == (0 if item == "held-out" else 1)
+    assert all(each.read_bytes().startswith(b"\x89PNG") for each in pictures)
+    numbers_before = told["numbers"]
+    main(["reproduce", item, *ITEMS[item], *TINY, "--directory", str(directory), "--draw"])
+    assert json.loads((place / f"{item}.json").read_text())["numbers"] == numbers_before
+
+
+def start(directory, *more):
+    command = [sys.executable, "-m", "dropin.cli", "reproduce", "table2", "--games", "lbf", *PAIR,
+               *TINY, "--directory", str(directory), *more]  # fmt: skip
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ)
+
+
+def numbers(directory):
+    return json.loads((directory / "table2" / "table2.json").read_text())["numbers"]
+
+
+def test_a_driver_that_is_killed_and_started_again_gives_the_same_table(tmp_path):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    assert start(whole).wait() == 0
+    moments = random.Random(0)
+    for _ in range(3):
+        driver = start(cut)
+        time.sleep(moments.uniform(2, 25))
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
+    assert start(cut).wait() == 0
+    assert numbers(cut) == numbers(whole)
+
+
+def test_two_nodes_of_a_cluster_one_of_which_dies(tmp_path):
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    local, far = tmp_path / "local", tmp_path / "far"
+    assert start(local).wait() == 0
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        second = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        driver = start(far, "--on", "ray", "--address", cluster.address)
+        until = time.monotonic() + 240
+        while len(list(far.glob("runs/*/agents/*"))) < 3:
+            assert time.monotonic() < until
+            assert driver.poll() is None
+            time.sleep(0.2)
+        cluster.remove_node(second, allow_graceful=False)
+        assert driver.wait() == 0
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    assert numbers(far) == numbers(local)
