@@ -18,8 +18,10 @@ demo: $(APP)
 test: lint types imports $(DEV)
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
+# All tests, the slow ones among them, with every shape and type checked at run time.
 test-slow: $(DEV)
-	$(BIN)/pytest -n 2 --dist loadfile -m slow
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder \
+	--jaxtyping-packages=dropin,shape_checks.check
 
 lint: $(DEV)
 	$(BIN)/ruff check .

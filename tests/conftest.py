@@ -30,15 +30,23 @@ def rules(request) -> str:
 
 
 LONG = (
+    "test_train_baselines",
+    "test_wolfpack_types",
     "test_docs",
     "test_training_commands",
+    "test_lbf_types",
+    "test_slow_update",
+    "test_adhoc",
+    "test_openness",
+    "test_coordination",
+    "test_players",
+    "test_joint",
     "test_kill",
-    "test_examples",
-    "test_loop",
-    "test_slow",
+    "test_fortattack",
 )
-"""Files that take long are begun first, so that no process is left alone with one at the end."""
+"""Files that take long, the longest first: no process is left alone with one at the end."""
 
 
 def pytest_collection_modifyitems(items) -> None:
-    items.sort(key=lambda item: not item.path.stem.startswith(LONG))
+    places = {name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(LONG)))

@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 import tiny
 
+from dropin.training.loop import train
+
 ROOT = Path(__file__).resolve().parent.parent
 
 SAYS = {
     "batch.py": r"25600 steps of a random learner, mean reward 0\.\d+\nteams of 2 to 5 agents",
     "demo.py": r"random +0\.\d+(.|\n)*untrained GPL-Q(.|\n)*trained GPL-Q(.|\n)*replay.gif",
     "gymnasium_loop.py": r"episode 4: \d+ steps, return \d+, team of [23] to 3 agents",
+    "insight.py": r"utility and distance(.|\n)*\n120 +-?\d\.\d+ \(",
     "own_type.py": r"teammates H6: mean return .*\nteammates H6 and escort: mean return",
     "scripted_team.py": r"Start: the learner, (.|\n)*The episode ends after \d+ steps",
 }
@@ -26,7 +29,10 @@ def test_every_example_is_tested():
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.slow if name == "demo.py" else ()) for name in SAYS],
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in ("demo.py", "insight.py") else ())
+        for name in SAYS
+    ],
 )
 def test_an_example_runs_and_says_something(name, tmp_path):
     arguments = []
@@ -34,6 +40,10 @@ def test_an_example_runs_and_says_something(name, tmp_path):
         for seed in (0, 1):
             tiny.run(tmp_path / "runs" / f"seed-{seed}", seed=seed, keep=None)
         arguments = [str(tmp_path / "runs")]
+    if name == "insight.py":  # It looks at a run that somebody has trained.
+        settings = tiny.RUN | {"types": ["H2"], "keep": "agents"}
+        train("wolfpack", "gpl-q", directory=tmp_path / "run", **settings)
+        arguments = [str(tmp_path / "run"), "20"]
     done = subprocess.run(
         [sys.executable, "-W", "error", str(ROOT / "examples" / name), *arguments],
         env=os.environ | {"JAX_PLATFORMS": "cpu"},

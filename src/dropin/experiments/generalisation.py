@@ -29,6 +29,7 @@ from dropin.experiments.words import (
     theirs,
 )
 from dropin.render.charts import Line, Panel
+from dropin.render.curves import FEW
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,8 @@ def larger_teams(collected: Collected) -> Outcome:
                 "training": plain(estimate(each.best.training)),
                 "runs": list(values[name]),
             }
-        panels.append(_profiles(game, values))
+        if max(map(len, values.values())) >= FEW:
+            panels.append(_profiles(game, values))
     columns = ("game", "learner", f"limit {TEST_LIMIT}", "interquartile mean",
                "chance of improvement", "checkpoint", "training, limit 3", "paper")  # fmt: skip
     note = (
@@ -107,14 +109,15 @@ def larger_teams(collected: Collected) -> Outcome:
             Sheet(title, ("game", *LEARNERS), rows, f"{CHOICE} {STARS}"),
             Sheet("In detail", columns, details, note),
         ],
-        [Chart("profiles", caption, panels)],
+        [Chart("profiles", caption, panels)] if panels else [],
         numbers=numbers,
     )
 
 
 def _profiles(game: str, test: Mapping[str, Sequence[float]]) -> Panel:
     every = [value for values in test.values() for value in values]
-    levels = np.linspace(min(every), max(every), 40).tolist()
+    spread = 0.05 * (max(every) - min(every)) or 1.0
+    levels = np.linspace(min(every) - spread, max(every) + spread, 60).tolist()
     lines = []
     for name, values in test.items():
         found = profile(values, levels)

@@ -27,6 +27,9 @@ class Chart:
     panels: Sequence[Panel] = ()
     maps: Sequence[HeatMap] = ()
     across: int = 3
+    """Panels in a row."""
+    shared: bool = False
+    """Whether the panels of a column have the same axes."""
 
 
 @dataclass(frozen=True)

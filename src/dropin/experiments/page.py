@@ -67,7 +67,7 @@ def _draw(chart: Chart, path: Path, stamp: str) -> None:
     if chart.maps:
         draw_heat_maps(chart.maps, path, stamp)
     else:
-        draw_panels(chart.panels, path, stamp, chart.across)
+        draw_panels(chart.panels, path, stamp, chart.across, chart.shared)
 
 
 def _parts(item: Item, outcome: Outcome, collected: Collected, command: str) -> list[_Part]:

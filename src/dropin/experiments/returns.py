@@ -72,7 +72,7 @@ def training_curves(collected: Collected) -> Outcome:
     panels = _ours(collected) + _theirs(collected)
     return Outcome(
         [Sheet("Returns in training, team limit 3", columns, rows, note)],
-        [Chart("curves", caption, panels, across=len(collected.games))],
+        [Chart("curves", caption, panels, across=len(collected.games), shared=True)],
         numbers=numbers,
     )
 
@@ -137,6 +137,6 @@ def among_partners(collected: Collected) -> Outcome:
     caption = "Returns in training, among partners and among strangers."
     return Outcome(
         [Sheet("Among partners and among strangers", columns, rows, note)],
-        [Chart("partners", caption, panels, across=len(collected.games))],
+        [Chart("partners", caption, panels, across=len(collected.games), shared=True)],
         numbers=numbers,
     )

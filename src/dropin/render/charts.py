@@ -63,9 +63,19 @@ class HeatMap:
     up: str = ""
 
 
-def draw_panels(panels: Sequence[Panel], path: Path, stamp: str = "", across: int = ACROSS) -> None:
-    """A picture of panels, so many in a row; the legend of all is below. A stamp is on top."""
-    figure, axes = _figure(len(panels), across, (8, 5) if len(panels) == 1 else (4.6, 3.6))
+def draw_panels(
+    panels: Sequence[Panel],
+    path: Path,
+    stamp: str = "",
+    across: int = ACROSS,
+    shared: bool = False,
+) -> None:
+    """A picture of panels, so many in a row; the legend of all is below. A stamp is on top.
+
+    Those in a column may have shared axes.
+    """
+    size = (8, 5) if len(panels) == 1 else (4.6, 3.6)
+    figure, axes = _figure(len(panels), across, size, "col" if shared else False)
     colours: dict[str, str] = {}
     for panel, each in zip(panels, axes, strict=True):
         for line in panel.lines:
@@ -120,7 +130,9 @@ def draw_heat_maps(maps: Sequence[HeatMap], path: Path, stamp: str = "") -> None
     _save(figure, path, stamp)
 
 
-def _figure(number: int, across: int, size: tuple[float, float]) -> tuple[Any, list[Any]]:
+def _figure(
+    number: int, across: int, size: tuple[float, float], shared: Any = False
+) -> tuple[Any, list[Any]]:
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -131,7 +143,8 @@ def _figure(number: int, across: int, size: tuple[float, float]) -> tuple[Any, l
     rows = -(-number // columns)
     figure = Figure(figsize=(size[0] * columns, size[1] * rows), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=shared, sharey=shared)
+    grid = axes.ravel()
     for empty in grid[number:]:
         empty.set_visible(False)
     return figure, list(grid[:number])
