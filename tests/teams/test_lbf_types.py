@@ -1,6 +1,7 @@
 """The heuristic types of level-based foraging."""
 
 from dataclasses import replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -157,12 +158,14 @@ def test_a_leader_is_read_off_its_cell_in_the_reference_only():
     assert act("H1", team, objects, rules="paper", sight=3) == EAST
 
 
-@pytest.mark.parametrize("name", TYPES)
-def test_each_type_agrees_with_its_rule_on_random_positions(name, rules):
-    """1000 positions each: exactly where the rule is certain, by frequency where it is not."""
-    random = np.random.default_rng(TYPES.index(name))
-    number, draws = 1000, 64
-    slow = []
+DRAWS = 64
+
+
+@cache
+def positions(rules):
+    """1000 positions, the sight of whoever acts there, and what all types did when asked."""
+    random = np.random.default_rng(7)
+    number, slow = 1000, []
     for seed in range(number):
         game = SlowLBF(rules, team_limit=int(random.integers(2, 6)), slots=SLOTS, seed=seed)
         for _ in range(int(random.integers(0, 30))):
@@ -172,8 +175,15 @@ def test_each_type_agrees_with_its_rule_on_random_positions(name, rules):
         slow.append(game)
     rows = [np.stack(parts) for parts in zip(*map(rows_of, slow), strict=True)]
     sights = random.integers(1, 4, number).astype(np.int32)
-    keys = jax.random.split(jax.random.key(5), (number, draws))
-    chosen = np.asarray(ACT_ALL[rules](keys, *rows, sights))[:, :, TYPES.index(name)]
+    keys = jax.random.split(jax.random.key(5), (number, DRAWS))
+    return slow, sights, np.asarray(ACT_ALL[rules](keys, *rows, sights))
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_each_type_agrees_with_its_rule_on_random_positions(name, rules):
+    """Exactly where the rule is certain, by frequency where it is not."""
+    slow, sights, everybody = positions(rules)
+    chosen = everybody[:, :, TYPES.index(name)]
     certain = uncertain = 0
     expected_total, counted_total = np.zeros(6), np.zeros(6)
     for k, game in enumerate(slow):
@@ -182,7 +192,7 @@ def test_each_type_agrees_with_its_rule_on_random_positions(name, rules):
             if game.players[slot] is None:
                 continue
             chances = game.distribution(name, slot, sight)
-            counted = np.bincount(chosen[k, :, slot], minlength=6) / draws
+            counted = np.bincount(chosen[k, :, slot], minlength=6) / DRAWS
             assert not counted[chances == 0].any()
             if chances.max() == 1:
                 certain += 1

@@ -217,7 +217,7 @@ def test_each_type_agrees_with_its_rule_on_1000_random_positions(rules):
             for number, name in enumerate(TYPES):
                 around = int(radius[k, slot]), int(company[k, slot])
                 expected = game.distribution(name, slot, *around)
-                assert got[k, number, slot] == pytest.approx(expected, abs=1e-6), (k, slot, name)
+                assert np.abs(got[k, number, slot] - expected).max() <= 1e-6, (k, slot, name)
                 ways += name == "H4" and expected.max() == 1
     assert ways > 1000
 

@@ -215,20 +215,31 @@ class Board(Reporter):
         self.live.update(self._draw())
 
     def _draw(self) -> Group:
-        grid = Grid(box=None, pad_edge=False)
         idle = [row["state"] for row in self.rows.values() if row.get("state") in IDLE]
+        many = len(self.rows) > MOST_ROWS
         shown = {
             name: row
             for name, row in self.rows.items()
-            if len(self.rows) <= MOST_ROWS or row.get("state") not in IDLE
+            if not (many and row.get("state") in IDLE) and not _failed(row)
         }
-        more = {name: extras(row, (*METRICS, *KEPT)) for name, row in shown.items()}
+        counts = [f"{idle.count(state)} {state}" for state in IDLE if state in idle]
+        head = [Text(f"{len(self.rows)} runs: {', '.join(counts)}")] if many and counts else []
+        failures = [
+            Text(f"{name} {row['state']}", style="red")
+            for name, row in self.rows.items()
+            if _failed(row)
+        ]
+        return Group(*head, self._table(shown), *failures)
+
+    def _table(self, rows: Mapping[str, Row]) -> Grid:
+        grid = Grid(box=None, pad_edge=False)
+        more = {name: extras(row, (*METRICS, *KEPT)) for name, row in rows.items()}
         besides = list(dict.fromkeys(column for each in more.values() for column in each))
         columns = ("run", "", "step", "steps/s", "left", "return", "value loss", "prediction",
                    "accuracy", "epsilon", "team", *besides)  # fmt: skip
         for column in columns:
             grid.add_column(column, justify="left" if column in ("run", "") else "right")
-        for name, row in shown.items():
+        for name, row in rows.items():
             step, steps = row.get("step", 0), row.get("steps", 1)
             cells: list[Any] = [name, ProgressBar(total=steps, completed=step, width=16)]
             cells.append(f"{step:,}")
@@ -247,10 +258,11 @@ class Board(Reporter):
                     *(more[name].get(column, "") for column in besides),
                 ]
             grid.add_row(*cells)
-        counts = [f"{idle.count(state)} {state}" for state in IDLE if state in idle]
-        if len(self.rows) == len(shown):
-            return Group(grid)
-        return Group(Text(f"{len(self.rows)} runs: {', '.join(counts)}"), grid)
+        return grid
+
+
+def _failed(row: Row) -> bool:
+    return str(row.get("state", "")).startswith("failed")
 
 
 class TensorBoard(Reporter):
