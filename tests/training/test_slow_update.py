@@ -46,7 +46,13 @@ def environment():
     return make("lbf", team_limit=3, types=["H6"], openness=stays, size=5, objects=1, horizon=6)
 
 
-@pytest.fixture(scope="module", params=list(VARIANTS))
+# What QL and GNN do is a part of what QL-AM and GNN-AM do.
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] * (name in ("ql", "gnn"))) for name in VARIANTS
+    ],
+)
 def updated(request):
     """A state after some updates, the update from it, and what it was made of."""
     env = environment()

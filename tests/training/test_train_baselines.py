@@ -4,13 +4,15 @@ import shutil
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import pytest
 import tiny
 
 from dropin.adhoc import make
-from dropin.agents import AgentPlayer, load_agent
+from dropin.agents import Agent, AgentPlayer, load_agent
 from dropin.errors import InputError
 from dropin.evaluation.evaluate import run_episodes
+from dropin.learners.ql import QL, QLConfig
 from dropin.training.config import EvaluationConfig, run_config
 from dropin.training.directory import RunDirectory
 from dropin.training.loop import resume_run, train
@@ -32,17 +34,20 @@ SETTINGS = {
 }
 
 
+QUICK = {
+    ("lbf", "ql-am"), ("lbf", "gnn-am"), ("lbf", "dgn"), ("lbf", "maddpg"),
+    ("wolfpack", "gnn-am"), ("fortattack", "ql-am"), ("fortattack", "dgn"),
+}  # fmt: skip
+"""Every kind of network and of game. What QL and GNN do is a part of what QL-AM and GNN-AM do."""
+
+
 @pytest.mark.parametrize(
     ("game", "learner"),
     [
-        # What QL and GNN do is a part of what QL-AM and GNN-AM do; in one game they are enough.
-        pytest.param(
-            game, learner, marks=[pytest.mark.slow] * (game != "lbf" and not learner.endswith("am"))
-        )
+        pytest.param(game, learner, marks=[pytest.mark.slow] * ((game, learner) not in QUICK))
         for game in TYPES
-        for learner in LEARNERS
-    ]
-    + [(game, learner) for game in TYPES for learner in JOINT],
+        for learner in LEARNERS + JOINT
+    ],
 )
 def test_trains_resumes_evaluates_and_loads(game, learner, tmp_path):
     path, again = tmp_path / "run", tmp_path / "again"
@@ -98,9 +103,10 @@ def test_the_settings_are_the_papers():
         run_config("lbf", "ql", agent_model=True)
 
 
-def test_an_agent_with_too_few_places_says_so(tmp_path):
-    few = SETTINGS | {"places": 3, "evaluation": EvaluationConfig(envs=2, episodes=1)}
-    agent = train("lbf", "ql", directory=tmp_path / "run", **few | {"types": ["H6"]})
+def test_an_agent_with_too_few_places_says_so():
+    meets, config = make("lbf").interface, QLConfig(**tiny.SIZES, places=3)
+    learner = eqx.filter_jit(QL)(meets, config, key=jax.random.key(0))
+    agent = Agent(learner, jnp.float32(1), "ql")
     env = make("lbf", team_limit=4, types=["H6"])
     with pytest.raises(InputError, match=r"places for 3 agents .* can be 4: train it with"):
         run_episodes(env, AgentPlayer(agent), envs=2, episodes=1)
