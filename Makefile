@@ -4,9 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEV := $(VENV)/.dev-installed
 APP := $(VENV)/.app-installed
+REPRODUCED := figure2 table2 figure3a
 export JAX_PLATFORMS ?= cpu
 
-.PHONY: demo test test-slow lint format types imports bench docs clean
+.PHONY: demo test test-slow lint format types imports bench docs results clean
 
 # Two runs side by side, one a core; interrupted, the same command goes on.
 demo: $(APP)
@@ -40,6 +41,11 @@ imports: $(DEV)
 bench: $(DEV)
 	$(BIN)/python benchmarks/games.py
 	$(BIN)/python benchmarks/training.py
+
+# The pages of results, drawn anew from the runs that are kept in docs/results/learning.
+results: $(DEV)
+	for item in $(REPRODUCED); do $(BIN)/dropin reproduce $$item --rules reference --seeds 2 --draw \
+	--use docs/results/learning --directory docs/results/reference || exit 1; done
 
 docs: $(DEV)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
