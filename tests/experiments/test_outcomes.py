@@ -98,16 +98,16 @@ def test_figure_2_has_our_curves_and_the_papers(tmp_path):
     assert len(paper.lines[0].x) == 40
 
 
-def test_figure_3a_counts_only_where_there_were_shots(tmp_path):
+def test_in_figure_3a_who_does_not_shoot_hits_nothing(tmp_path):
     choices = Choices(steps=640, seeds=1)
     returns = {("", name, 0): {3: [0.0, 1.0], 5: [0.0, 1.0]} for name in ("gpl-q", "ql")}
     accuracy = {("", "gpl-q", 0): [0.1, 0.4], ("", "ql", 0): ["", ""]}
     outcome, _ = fill(tmp_path, "figure3a", choices, returns, accuracy=accuracy).outcome()
     gpl, ql = rows(outcome)
     assert (gpl["last"], gpl["paper: last"]) == ("0.400", "0.299")
-    assert (ql["last"], ql["paper: last"]) == ("–", "0.065")
+    assert (ql["last"], ql["paper: last"]) == ("0.000", "0.065")
     ours, paper = outcome.charts[0].panels
-    assert ([each.label for each in ours.lines], len(paper.lines)) == (["gpl-q"], 2)
+    assert ([each.label for each in ours.lines], len(paper.lines)) == (["gpl-q", "ql"], 2)
 
 
 def test_among_partners_the_checkpoint_is_chosen_among_partners(tmp_path):

@@ -75,12 +75,13 @@ class Collected:
         limit: int | None = None,
         among: str = STRANGERS,
         column: str | None = None,
+        nothing: float | None = None,
     ) -> Curve:
         """A column of the evaluations of runs; their returns at the limit of training if it is not
-        said which."""
+        said which. An empty cell counts as `nothing`."""
         limit = runs[0].config.team_limit if limit is None else limit
         rows = [each.evaluations(limit, among) for each in runs]
-        return Curve(label, rows, column or self.choices.column)
+        return Curve(label, rows, column or self.choices.column, nothing)
 
     def best(self, runs: Sequence[Kept], among: str = STRANGERS) -> Best:
         """The paper's choice of a checkpoint: the same for all runs of a kind."""

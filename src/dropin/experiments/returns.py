@@ -81,25 +81,24 @@ def shooting_accuracy(collected: Collected) -> Outcome:
     """Figure 3a: how many of the learner's shots hit."""
     ours, paper, rows, numbers = [], [], [], {}
     for name, runs in collected.learners("fortattack").items():
-        curve = collected.curve(runs, name, column="shooting_accuracy")
-        said, last, step = NOTHING, NOTHING, NOTHING
-        found = published.accuracy(name)
+        curve = collected.curve(runs, name, column="shooting_accuracy", nothing=0.0)
+        said, found = NOTHING, published.accuracy(name)
         if found is not None:
             there = [(step, value) for step, value in zip(*found, strict=True) if value is not None]
             steps, values = zip(*there, strict=True)
             dashed = Line(name, [each / 1e6 for each in steps], values)
             paper.append(dashed.with_colour(colour(name), dashed=True))
             said = f"{values[-1]:.3f}"
-        if curve.steps:
-            ours.append(line(curve, colour=colour(name)))
-            last, step = f"{curve.points[-1].mean:.3f}", f"{curve.steps[-1]:,}"
-            numbers[name] = {"last": plain(curve.points[-1]), "at step": curve.steps[-1]}
-        rows.append((name, last, step, said))
+        ours.append(line(curve, colour=colour(name)))
+        last, step = curve.points[-1], curve.steps[-1]
+        rows.append((name, f"{last.mean:.3f}", f"{step:,}", said))
+        numbers[name] = {"last": plain(last), "at step": step}
     up = "share of shots that hit"
     panels = [Panel("ours", ours, up=up), Panel("the paper's", paper, up=up)]
     columns = ("learner", "last", "at step", "paper: last")
+    note = "As in the authors' program, who does not shoot at all has a share of 0."
     return Outcome(
-        [Sheet("Share of shots that hit, team limit 3", columns, rows)],
+        [Sheet("Share of shots that hit, team limit 3", columns, rows, note)],
         [Chart("accuracy", "The share of the learner's shots that hit.", panels, across=2)],
         numbers=numbers,
     )

@@ -18,15 +18,25 @@ FEW = 5
 
 
 class Curve:
-    """The evaluations of several runs of the same settings."""
+    """The evaluations of several runs of the same settings.
 
-    def __init__(self, label: str, runs: Sequence[Sequence[Mapping[str, str]]], column: str):
+    A cell in which there is nothing counts as `nothing` says; by default not at all.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        runs: Sequence[Sequence[Mapping[str, str]]],
+        column: str,
+        nothing: float | None = None,
+    ):
         self.label, self.seeds = label, len(runs)
         values: dict[int, list[float]] = {}
         for run in runs:
             for row in run:
-                if row[column] != "":
-                    values.setdefault(int(row["step"]), []).append(float(row[column]))
+                value = nothing if row[column] == "" else float(row[column])
+                if value is not None:
+                    values.setdefault(int(row["step"]), []).append(value)
         # Only where all runs have come.
         self.steps = sorted(step for step, each in values.items() if len(each) == len(runs))
         self.points = [estimate(values[step]) for step in self.steps]
