@@ -60,6 +60,7 @@ def test_a_scaled_run_explores_as_large_a_part_and_has_fewer_checkpoints():
     assert part.training.temperature.steps == 400_000
     assert part.training.epsilon.last == whole.training.epsilon.last
     assert part.settings == whole.settings
+    assert part.evaluation.envs * part.evaluation.episodes == 80
     tiny = scaled(whole, 1e-6)
     assert tiny.steps == tiny.checkpoint_every == 64
     for wrong in (0, -1, float("nan")):

@@ -7,6 +7,7 @@ from typing import Any
 
 from dropin.config import merge
 from dropin.errors import InputError
+from dropin.evaluation.evaluate import LEGACY_ENVS
 from dropin.experiments.choices import Choices
 from dropin.training.config import EvaluationConfig, RunConfig, run_config
 
@@ -79,7 +80,8 @@ class Grid:
 def scaled(config: RunConfig, scale: float) -> RunConfig:
     """The same with a share of the steps, and exploration shortened alike.
 
-    A shorter run has fewer checkpoints too, but at least ten. Nothing else changes.
+    A shorter run has fewer checkpoints too, but at least ten, and each is evaluated as shortly as
+    the authors did: otherwise evaluations would take most of the time. Nothing else changes.
     """
     if not scale > 0:
         raise InputError(f"The scale {scale:g} is out of range: it is above 0.")
@@ -94,7 +96,7 @@ def scaled(config: RunConfig, scale: float) -> RunConfig:
             schedule, steps=share(schedule.steps), every=min(schedule.every, share(schedule.every))
         )
 
-    training, steps = config.training, share(config.steps)
+    training, steps, watched = config.training, share(config.steps), config.evaluation
     number = config.steps / config.checkpoint_every
     number = min(number, max(LEAST_CHECKPOINTS, number * scale))
     return dataclasses.replace(
@@ -102,6 +104,7 @@ def scaled(config: RunConfig, scale: float) -> RunConfig:
         steps=steps,
         checkpoint_every=share(steps, 1 / number),
         log_every=share(config.log_every),
+        evaluation=dataclasses.replace(watched, envs=min(watched.envs, LEGACY_ENVS)),
         training=dataclasses.replace(
             training,
             epsilon=shorter(training.epsilon),
