@@ -37,8 +37,9 @@ def plot(
         raise InputError(f"{out} exists already: give another name, or --force to replace it.")
 
     from dropin.published import curve as authors
-    from dropin.render.curves import ESTIMATORS, curves, draw
+    from dropin.render.curves import curves, draw
     from dropin.training.directory import RunDirectory, runs_in
+    from dropin.training.table import ESTIMATORS
 
     if estimator not in ESTIMATORS:
         raise unknown("estimator", estimator, ESTIMATORS)

@@ -8,9 +8,7 @@ from dropin.errors import InputError, unknown
 from dropin.games import check_rules
 from dropin.games import find as find_game
 from dropin.learners import find as find_learner
-
-COLUMNS = {"fixed": "mean", "legacy": "legacy"}
-"""The estimators of returns, and the columns of evaluations that hold them."""
+from dropin.training.table import ESTIMATORS
 
 
 @dataclass(frozen=True)
@@ -56,8 +54,8 @@ class Choices:
             find_game(game)
         for learner in self.learners or ():
             find_learner(learner)
-        if self.estimator is not None and self.estimator not in COLUMNS:
-            raise unknown("estimator", self.estimator, COLUMNS)
+        if self.estimator is not None and self.estimator not in ESTIMATORS:
+            raise unknown("estimator", self.estimator, ESTIMATORS)
 
     @property
     def small(self) -> bool:
@@ -75,4 +73,4 @@ class Choices:
     def column(self) -> str:
         """The column of evaluations that holds the returns."""
         estimator = self.estimator or ("legacy" if self.rules == "reference" else "fixed")
-        return COLUMNS[estimator]
+        return ESTIMATORS[estimator]

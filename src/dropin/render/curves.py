@@ -10,9 +10,8 @@ from dropin.evaluation.statistics import estimate
 from dropin.published import PublishedCurve
 from dropin.render.charts import Line, Panel, draw_panels
 from dropin.training.directory import RunDirectory, runs_in
-from dropin.training.table import AMONG, read_table
+from dropin.training.table import AMONG, ESTIMATORS, read_table
 
-ESTIMATORS = {"fixed": "mean", "legacy": "legacy"}
 FEW = 5
 """With fewer seeds a picture shows every run: their interval would be too wide to say anything."""
 

@@ -34,6 +34,8 @@ EVALUATION = (
     "unshaped",
 )
 """The columns that the tables of all runs have; a game may add some."""
+ESTIMATORS = {"fixed": "mean", "legacy": "legacy"}
+"""The estimators of returns, and the columns of evaluations that hold them."""
 EXTRA_LOSS, AMONG = "extra_loss", "among"
 """What joint training adds: to the metrics what the learner has besides the value loss, to the
 evaluation whether teammates are strangers, as for all others, or partners."""
