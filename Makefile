@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEV := $(VENV)/.dev-installed
 APP := $(VENV)/.app-installed
-REPRODUCED := figure2 table2 figure3a
+REPRODUCED := figure2 table2 figure3a partners
 export JAX_PLATFORMS ?= cpu
 
 .PHONY: demo test test-slow lint format types imports bench docs results clean

@@ -54,6 +54,14 @@ def test_the_checkpoint_of_table_2_is_the_best_of_the_mean_in_training(tmp_path)
     assert len(collected.missing) == 14
 
 
+def test_a_game_without_runs_is_not_drawn(tmp_path):
+    fill(tmp_path, "figure2", SMALL, TRAINING)
+    all_games = Choices(steps=640, seeds=2)
+    outcome, collected = experiment(tmp_path, "figure2", all_games).outcome()
+    assert [each.title for each in outcome.charts[0].panels] == ["lbf, ours", "lbf, the paper's"]
+    assert "wolfpack" in {job.config.game for job in collected.missing}
+
+
 def test_the_estimator_is_the_authors_under_the_authors_rules(tmp_path):
     choices = Choices(steps=640, seeds=2, games=("lbf",), rules="reference")
     outcome, _ = fill(tmp_path, "table2", choices, TRAINING).outcome()

@@ -52,8 +52,8 @@ class Collected:
 
     @property
     def games(self) -> list[str]:
-        """In the order of the grids."""
-        return list(dict.fromkeys(cell.game for cell in self.cells))
+        """Those in which a run is done, in the order of the grids."""
+        return list(dict.fromkeys(cell.game for cell, runs in self.cells.items() if runs))
 
     @property
     def grids(self) -> list[str]:
