@@ -129,9 +129,9 @@ def step_many(game, agents, objects, time, actions):
 
 
 @pytest.mark.parametrize("team_limit", [3, 5])
-@pytest.mark.parametrize("episodes", [250, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("episodes", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_step_by_step_parity_with_the_slow_game(rules, team_limit, episodes):
-    """Episodes of random joint actions, teams changing at random in between."""
+    """2 x 2 x 1000 episodes of random joint actions, teams changing at random in between."""
     slow_games = [
         SlowLBF(rules, team_limit=team_limit, slots=5, seed=seed) for seed in range(episodes)
     ]
