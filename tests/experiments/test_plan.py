@@ -57,7 +57,10 @@ def test_beginning_creates_the_run_once(tmp_path):
     files = RunDirectory(job.kept.path)
     assert identity(files.config()) == identity(job.config)
     assert files.keep(None) == "agents"
-    assert only(tmp_path).kept.path == job.kept.path
+    again = only(tmp_path)
+    assert again.kept.path == job.kept.path
+    # Nothing of it has run yet.
+    assert again.progress is Progress.MISSING
 
 
 def test_a_grid_that_nothing_is_left_of(tmp_path):

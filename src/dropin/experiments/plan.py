@@ -51,7 +51,7 @@ class Job:
             return 0.0
         left = 1.0
         if self.progress is Progress.BEGUN:
-            left -= max(self.kept.step, 0) / self.kept.last
+            left -= self.kept.step / self.kept.last
         return left * seconds(self.config)
 
     def begin(self) -> None:
@@ -86,15 +86,16 @@ def plan(
     for name, configs in wanted.items():
         for config in configs:
             kept = found.get(identity(config))
-            if kept is not None and _serves(kept, config, agents):
-                jobs.append(Job(name, kept, Progress.DONE))
-            elif kept is not None and _goes_on(kept, config, home):
-                jobs.append(Job(name, kept, Progress.BEGUN))
-            else:
-                new = Kept(home / _directory(config), config)
-                progress = Progress.BEGUN if new.step >= 0 else Progress.MISSING
-                jobs.append(Job(name, new, progress))
+            if kept is None or not (_serves(kept, config, agents) or _goes_on(kept, config, home)):
+                kept = Kept(home / _directory(config), config)
+            jobs.append(Job(name, kept, _progress(kept, config, agents)))
     return jobs
+
+
+def _progress(kept: Kept, config: RunConfig, agents: bool) -> Progress:
+    if _serves(kept, config, agents):
+        return Progress.DONE
+    return Progress.BEGUN if kept.step >= 0 else Progress.MISSING
 
 
 def _serves(kept: Kept, config: RunConfig, agents: bool) -> bool:
