@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -18,12 +19,17 @@ class Outer(Checked):
     number_of_things: int = 3
     seed: int = field(default=0, metadata={"least": 0})
     inner: Inner = field(default_factory=Inner)
+    names: tuple[str, ...] | None = None
+    limits: tuple[int, ...] = ()
+    more: Mapping[str, int] = field(default_factory=dict)
 
 
 def test_settings_survive_being_written():
     config = Outer("green", 5, 0, Inner(0.25))
     assert from_dict(Outer, as_dict(config)) == config
     assert from_dict(Outer, {"inner": {"rate": 1.5}}) == Outer(inner=Inner(1.5))
+    assert from_dict(Outer, as_dict(Outer(names=("a",), more={"b": 1}))).names == ("a",)
+    assert Outer(limits=[3, 5]).limits == (3, 5)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(
@@ -40,6 +46,10 @@ def test_settings_survive_being_written():
         ({"iner": {}}, "Unknown setting of Outer 'iner'"),
         ({"inner": {"rats": 1}}, "did you mean 'rate'"),
         ({"inner": 3}, "inner 3 is not a group of settings"),
+        ({"more": 3}, "more 3 is not a group of settings"),
+        ({"names": "H6"}, "names 'H6' is not a list"),
+        ({"limits": 5}, "limits 5 is not a list"),
+        ({"limits": None}, "limits None is not a list"),
     ],
 )
 def test_wrong_settings_are_refused(values, says):

@@ -7,6 +7,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from dropin.dice import Dice
@@ -141,6 +142,11 @@ class AdHoc(eqx.Module):
         self.game.check(self.team.slots)
         self.team.pool.check(self.sides)
         self.team.openness.check(self.sides, int(self.team.limit))
+        taken = {self.sides[slot] for slot in np.flatnonzero(np.asarray(self._seats))}
+        for side in set(self.sides) - taken:
+            raise InputError(
+                f"A team limit of {int(self.team.limit)} leaves no {self.game.members[side]}."
+            )
 
     @property
     def sides(self) -> tuple[int, ...]:

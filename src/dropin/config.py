@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping
+from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from dropin.errors import InputError, unknown
@@ -30,8 +31,27 @@ class Checked:
                 raise InputError(f"The {words} {value!r} is not a number.")
             elif kind is float and not 0 <= value < float("inf"):
                 raise InputError(f"The {words} {value} is out of range: it is at least 0.")
-            elif dataclasses.is_dataclass(kind) and not isinstance(value, kind):  # pyright: ignore
+            elif (group := _group(kind)) and not isinstance(value, group):
                 raise InputError(f"The {words} {value!r} is not a group of settings.")
+            elif (rows := _rows(kind)) and isinstance(value, list):
+                object.__setattr__(self, name, tuple(value))
+            elif rows and not isinstance(value, rows):
+                raise InputError(f"The {words} {value!r} is not a list.")
+
+
+def _group(kind: Any) -> type | None:
+    """What values of a kind are if they are groups of settings; otherwise nothing."""
+    if get_origin(kind) is Mapping:
+        return Mapping
+    return kind if isinstance(kind, type) and dataclasses.is_dataclass(kind) else None
+
+
+def _rows(kind: Any) -> tuple[type, ...]:
+    """What values of a kind can be if they are tuples, or tuples or None; otherwise nothing."""
+    options = get_args(kind) if get_origin(kind) is UnionType else (kind,)
+    if not any(get_origin(each) is tuple for each in options):
+        return ()
+    return (tuple, NoneType) if NoneType in options else (tuple,)
 
 
 def as_dict(config: Any) -> dict[str, Any]:

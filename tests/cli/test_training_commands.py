@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -89,6 +90,45 @@ def test_play_with_an_agent(runs, capsys):
     assert "The episode ends after" in out
 
 
+def test_a_run_is_played_in_its_own_game(runs, tmp_path, capsys):
+    """Three agents at most, without openness's ups and downs: the run says so, not the command."""
+    other = tmp_path / "other"
+    shutil.copytree(runs / "seed-0", other)
+    kept = json.loads((other / "run.json").read_text())
+    kept["config"] |= {"rules": "reference", "changes": {"horizon": 2}}
+    (other / "run.json").write_text(json.dumps(kept))
+    code, out, _ = run("play", "lbf", "--agent", str(other), capsys=capsys)
+    assert (code, "ends after 2 steps" in out) == (0, True)
+    code, out, _ = run("evaluate", str(other), "--episodes", "1", capsys=capsys)
+    assert (code, "reference" in out) == (0, True)
+    code, _, err = run("play", "wolfpack", "--agent", str(other), capsys=capsys)
+    assert (code, "was trained in 'lbf' and cannot play 'wolfpack'" in err) == (2, True)
+    # Two runs that differ in more than their seeds have no mean.
+    shutil.copytree(runs / "seed-1", tmp_path / "seed-1")
+    for command in (["evaluate"], ["plot", "--out", str(tmp_path / "curve.png")]):
+        code, _, err = run(command[0], str(tmp_path), *command[1:], capsys=capsys)
+        assert (code, "differ in more than their seeds (changes.horizon" in err) == (2, True)
+
+
+def test_a_plot_of_what_was_not_told_is_refused(runs, tmp_path, capsys):
+    where = ("--out", str(tmp_path / "curve.png"))
+    code, _, err = run("plot", str(runs), "--estimator", "legacy", *where, capsys=capsys)
+    assert (code, "says anything in the column legacy" in err) == (2, True)
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    place = str(tmp_path / "file" / "run")
+    code, _, err = run("train", "lbf", "gpl-q", "--directory", place, capsys=capsys)
+    assert (code, err) == (1, f"dropin: {place}: Not a directory.\n")
+
+
+def test_nobody_reads_to_the_end():
+    command = f"{sys.executable} -m dropin.cli evaluate --help | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert (done.stdout[:5], done.stderr) == ("usage", "")
+
+
 def test_resume_of_a_finished_run_and_of_another_config(runs, capsys):
     code, out, _ = run("train", "--resume", str(runs / "seed-0"), "--report", "none", capsys=capsys)
     assert (code, "Done." in out) == (0, True)
@@ -156,6 +196,13 @@ def test_tensorboard_gets_the_numbers(tmp_path, capsys):
         (["train", "--resume", "a", "--seeds", "0..1"], "no --directory or --seeds"),
         (["evaluate", "nowhere/run"], "no file nowhere/run"),
         (["evaluate", "random"], "In which game"),
+        (["evaluate", "random", "--game", "lbf", "--team-limit", "0"], "Team limit 0"),
+        (["evaluate", "H6", "--game", "lbf", "--policy", "sampled"], "'H6' has one policy only"),
+        (["train", "lbf", "gpl-q", "--set", "settings=3"], "settings 3 are not a group"),
+        (["train", "lbf", "gpl-q", "--set", "types=H6"], "types 'H6' is not a list"),
+        (["train", "lbf", "gpl-q", "--set", "changes.size=abc"], "There is no LBF with size='abc'"),
+        (["train", "lbf", "gpl-q", "--set", "training.epsilon.every=0"], "every 0 is too small"),
+        (["train", "lbf", "gpl-q", "--set", "training.epsilon.last=abc"], "last 'abc' is not a nu"),
         (["evaluate", "random", "--game", "lbf", "--partners"], "'random' is not a trained agent"),
         (["plot", "nowhere"], "There is no run in nowhere"),
         (["play", "lbf", "--agent", "nowhere"], "no file nowhere"),

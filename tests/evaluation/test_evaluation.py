@@ -107,6 +107,7 @@ def test_the_same_seed_gives_the_same_episodes_at_another_limit_too():
         ({"who": "random", "game": ENV, "estimator": "best"}, "Unknown estimator 'best'"),
         ({"who": "random", "game": ENV, "episodes": 0}, "episodes 0 is too small"),
         ({"who": "random", "game": "chess"}, "Unknown game 'chess'"),
+        ({"who": "random", "game": ENV, "team_limit": 5}, "with its own team_limit"),
     ],
 )
 def test_wrong_input_is_refused(given, says):

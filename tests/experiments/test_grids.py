@@ -5,6 +5,7 @@ import pytest
 from dropin.errors import InputError
 from dropin.experiments.choices import Choices
 from dropin.experiments.grid import ALONE, Grid, scaled
+from dropin.experiments.items import ITEMS
 from dropin.experiments.runs import identity
 from dropin.training.config import run_config
 
@@ -42,6 +43,36 @@ def test_a_part_of_a_grid():
         ("ql", 0), ("ql", 1), ("gnn", 0), ("gnn", 1),
     ]  # fmt: skip
     assert Grid().runs(Choices(learners=("dgn",))) == []
+
+
+def test_a_learner_of_ones_own_runs_where_learners_are_compared(own_learner):
+    chosen = Choices(seeds=1, games=("lbf",), learners=("gpl-q", own_learner))
+
+    def learners(item):
+        return [run.learner for grid in ITEMS[item].grids(chosen).values()
+                for run in grid.runs(chosen)]  # fmt: skip
+
+    for item in ("figure2", "table2", "team-of-two"):
+        assert learners(item) == ["gpl-q", own_learner]
+    assert set(learners("held-out")) == {"gpl-q", own_learner}
+    assert learners("partners") == learners("diversity") == []
+    assert own_learner not in [run.learner for run in Grid().runs(Choices())]
+
+
+def test_agents_have_places_for_all_they_will_meet():
+    choices = Choices(games=("lbf",), learners=("gpl-q", "ql"), limits=(3, 9))
+    for grid in ITEMS["held-out"].grids(choices).values():
+        for run in grid.runs(choices):
+            assert getattr(run.settings, "places", 9) == 9
+    (usual, *_) = ITEMS["held-out"].grids(Choices())["train"].runs(Choices(learners=("ql",)))
+    assert usual.settings.places == 5
+
+
+def test_the_legacy_estimator_needs_enough_episodes():
+    few = {"evaluation": {"envs": 8}}
+    with pytest.raises(InputError, match="give --estimator fixed"):
+        Grid().runs(Choices(rules="reference", settings=few))
+    assert Grid().runs(Choices(rules="reference", settings=few, estimator="fixed"))
 
 
 def test_a_small_version_has_fewer_seeds():

@@ -83,8 +83,10 @@ def test_an_asterisk_is_for_who_is_above_every_single_agent_baseline(tmp_path):
     assert ours["gpl-q"].endswith("*")
     assert not any(ours[name].endswith("*") for name in flat if name != "gpl-q")
     detail = {row["learner"]: row for row in rows(outcome, 1)}
-    assert detail["gpl-q"]["chance of improvement"] == "1.00 (1.00 to 1.00) over gnn-am"
-    assert detail["gpl-spi"]["chance of improvement"] == "0.00 (0.00 to 0.00) over gnn-am"
+    assert detail["gpl-q"]["chance of improvement"] == "1.00 over gnn-am"
+    assert detail["gpl-spi"]["chance of improvement"] == "0.00 over gnn-am"
+    # Of three runs no quarter can be left out, and a bootstrap of them says nothing.
+    assert detail["gpl-q"]["interquartile mean"] == "–"
     # With fewer runs than two, or without one of the four, nothing is significant.
     alone = experiment(tmp_path, "table2", Choices(steps=640, seeds=1, games=("lbf",)))
     assert not any("*" in cell for row in alone.outcome()[0].sheets[0].rows for cell in row)
@@ -133,6 +135,28 @@ def test_among_partners_the_checkpoint_is_chosen_among_partners(tmp_path):
     assert [each.title for each in outcome.charts[0].panels] == [
         "wolfpack, ours, partners", "wolfpack, ours, strangers", "wolfpack, the paper's, strangers",
     ]  # fmt: skip
+
+
+def test_a_learner_of_ones_own_has_a_column(tmp_path, own_learner):
+    choices = Choices(steps=640, seeds=1, games=("lbf",), learners=("ql", own_learner))
+    returns = {("", name, 0): {3: [0.0, 1.0], 5: [0.0, 2.0]} for name in choices.learners or ()}
+    outcome, _ = fill(tmp_path, "table2", choices, returns).outcome()
+    ours, paper = rows(outcome)
+    assert (ours[own_learner], paper[own_learner]) == ("2.00", "–")
+    detail = {row["learner"]: row for row in rows(outcome, 1)}
+    assert detail[own_learner]["chance of improvement"] == "0.50 over ql"
+    outcome, _ = experiment(tmp_path, "figure2", choices).outcome()
+    assert [each.label for each in outcome.charts[0].panels[0].lines] == ["ql", own_learner]
+
+
+def test_a_limit_that_only_some_runs_were_tested_at_is_left_out(tmp_path):
+    choices = Choices(steps=640, seeds=1, games=("lbf",), learners=("gpl-q", "ql"))
+    returns = {
+        ("", name, 0): {limit: [0.0, 1.0] for limit in limits}
+        for name, limits in {"gpl-q": (2, 3, 5), "ql": (2, 3, 5, 9)}.items()
+    }
+    outcome, _ = fill(tmp_path, "team-of-two", choices, returns).outcome()
+    assert outcome.sheets[0].columns == ("game", "learner", "limit 2", "limit 3", "limit 5")
 
 
 @pytest.mark.parametrize(

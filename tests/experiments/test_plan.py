@@ -42,6 +42,19 @@ def test_a_run_that_was_not_tested_with_larger_teams_does_not_serve(tmp_path):
     assert only(tmp_path, tmp_path / "elsewhere").progress is Progress.MISSING
 
 
+def test_a_run_without_the_returns_of_the_estimator_does_not_serve(tmp_path):
+    legacy = Choices(steps=640, estimator="legacy")
+    files = make_up(tmp_path / "elsewhere", only(tmp_path).config, RETURNS)
+    places = [tmp_path / "elsewhere"]
+    (job,) = plan(ONE, legacy, tmp_path / "home", places)
+    assert job.progress is Progress.DONE
+    text = files.evaluation.path.read_text()
+    files.evaluation.path.write_text(text.replace(",100.0,", ",,").replace(",101.0,", ",,"))
+    (job,) = plan(ONE, legacy, tmp_path / "home", places)
+    assert job.progress is Progress.MISSING
+    assert only(tmp_path, *places).progress is Progress.DONE
+
+
 def test_a_run_whose_last_evaluation_is_half_written_is_not_done(tmp_path):
     files = make_up(tmp_path / "home" / "run", only(tmp_path).config, RETURNS)
     assert only(tmp_path).progress is Progress.DONE

@@ -387,6 +387,8 @@ def test_features_and_what_is_not_finite():
 def test_bad_settings_get_a_clear_sentence():
     with pytest.raises(InputError, match="attackers is 0, but it has to be at least 1"):
         preset("paper", attackers=0)
+    with pytest.raises(InputError, match="A team limit of 2 leaves no attacker"):
+        make("fortattack", team_limit=2, slots=5, fewer=2)
     with pytest.raises(InputError, match="'vector' or 'angle'"):
         preset("paper", heading="degrees")
     with pytest.raises(InputError, match="fort is -1, but it has to be above 0"):

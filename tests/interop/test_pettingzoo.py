@@ -87,3 +87,13 @@ def test_both_sides_are_named_and_the_shot_are_terminated():
     assert all(rewards[name] == -3 for name in shot)
     assert rewards["mate_1"] == pytest.approx(3 - 0.1)
     assert [name for name in env.agents if name in shoot] == [n for n in shoot if n not in shot]
+
+
+def test_whoever_returns_to_the_first_slot_is_a_new_agent():
+    """Where an episode goes on without the learner, somebody may enter in its place."""
+    env = DropinParallelEnv("fortattack", team_limit=2, ends_with_learner=False)
+    env.reset(seed=0)
+    del env._slot_of["learner"]
+    env._welcome(np.arange(env.env.slots) == 0)
+    assert env.agents == ["mate_1", "attacker_1", "attacker_2", "mate_2"]
+    assert set(env.agents) < set(env.possible_agents)

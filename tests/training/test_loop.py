@@ -13,6 +13,8 @@ from dropin.adhoc import make
 from dropin.agents import load_agent
 from dropin.errors import InputError, StoppedError
 from dropin.files import read_arrays, write_arrays
+from dropin.training import directory, loop
+from dropin.training.config import run_config
 from dropin.training.directory import RunDirectory
 from dropin.training.loop import resume_run, train
 from dropin.training.reporters import Reporter
@@ -232,12 +234,39 @@ def test_as_many_checkpoints_are_kept_as_asked(tmp_path):
     assert RunDirectory(tmp_path / "one").steps() == [120]
     tiny.run(tmp_path / "all", keep="all")
     assert RunDirectory(tmp_path / "all").steps() == [0, 40, 80, 120]
+    reporter = CtrlC(60)
+    with pytest.raises(KeyboardInterrupt):
+        tiny.run(tmp_path / "agents", keep="agents", report=reporter)
+    resume_run(tmp_path / "agents", report="none")
+    # Those that were evaluated, and not the one of Ctrl-C.
+    names = sorted(each.stem[-3:] for each in RunDirectory(tmp_path / "agents").agents.iterdir())
+    assert names == ["000", "040", "080", "120"]
     # It stays so when the run is resumed, if nothing else is said.
     for run, say, kept in (("all", {}, [0, 40, 80, 120]), ("all", {"keep": 2}, [80, 120])):
         files = RunDirectory(tmp_path / run)
         files.checkpoint(120).unlink()
         resume_run(files.path, report="none", **say)
         assert files.steps() == kept
+
+
+def test_an_agent_that_lasts_is_there_before_its_checkpoint(copy, monkeypatch):
+    """So a kill in between loses none: the run goes on from before, and writes both."""
+    files, agent, places = RunDirectory(copy), load_agent(copy), []
+    monkeypatch.setattr(directory, "save_agent", lambda agent, path, **about: places.append(path))
+    monkeypatch.setattr(directory, "write_arrays", lambda path, *rest: places.append(path))
+    files.save({}, agent, 160, "agents", evaluated=True)
+    checkpoint = files.checkpoint(160)
+    assert places == [files.agents / checkpoint.name, checkpoint, files.agent]
+
+
+def test_limits_above_the_papers_leave_the_others_as_they_are():
+    """In this game the number of agents that wait depends on the slots."""
+    config = run_config("lbf", "gpl-q", rules="reference")
+    few, many = (loop._arenas(config, limits) for limits in ((3, 5), (3, 5, 9)))
+    for limit in (3, 5):
+        assert few[limit].slots == many[limit].slots == 5
+        assert few[limit].team.openness.population == many[limit].team.openness.population
+    assert many[9].slots == 9
 
 
 @pytest.mark.parametrize(
@@ -252,6 +281,9 @@ def test_as_many_checkpoints_are_kept_as_asked(tmp_path):
         ({"team_limit": 1}, "Team limit 1 is too small"),
         ({"types": ["H77"]}, "Unknown type 'H77'"),
         ({"keep": 0}, "Keep 0 is too small"),
+        ({"changes": {"team_limit": 4}}, "team limit is no setting of the game"),
+        ({"changes": {"sise": 9}}, "Unknown setting of LBF 'sise'"),
+        ({"changes": {"object_levels": 3}}, "There is no LBF with object_levels=3"),
     ],
 )
 def test_wrong_input_is_refused_and_leaves_nothing(tmp_path, changes, says):

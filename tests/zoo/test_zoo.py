@@ -201,6 +201,9 @@ def test_the_command_trains_and_installs(tmp_path, monkeypatch, capsys):
     assert "is installed in place of w.safetensors" in out
     assert "is installed in place of card.json" in out
     assert read_json(place / "card.json")["name"] == "lbf/tiny"
+    other = ["zoo", "train", "lbf/tiny", "--directory", str(tmp_path / "zoo"), "--install"]
+    assert run(*other, "--seed", "1") == 2
+    assert "is of seed 0" in capsys.readouterr().err
     assert np.isfinite(read_arrays(place / "w.safetensors")[0]["['total']"]).all()
 
 

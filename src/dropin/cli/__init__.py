@@ -1,5 +1,6 @@
 """The commands. Arguments are read before anything heavy is imported."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -40,6 +41,13 @@ def main(args: Sequence[str] | None = None) -> None:
         raise SystemExit(2) from None
     except StoppedError as error:
         print(f"dropin: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+    except BrokenPipeError:
+        # Whoever read has gone; what is still to be written goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
+    except OSError as error:
+        print(f"dropin: {error.filename or 'A file'}: {error.strerror}.", file=sys.stderr)
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

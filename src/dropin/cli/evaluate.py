@@ -1,15 +1,15 @@
 """Evaluate trained agents."""
 
 from pathlib import Path
+from typing import Annotated
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from dropin.cli.show import show_table
-from dropin.errors import InputError
 
 
 def evaluate(
-    who: Positional[str],
+    who: Annotated[Positional[str], arg(metavar="WHO")],
     game: str | None = None,
     rules: str | None = None,
     team_limit: int | None = None,
@@ -22,8 +22,8 @@ def evaluate(
 ) -> None:
     """Play many episodes and print the mean return with its 95 % interval.
 
-    Rules and team limit are those of the run if they are not given. Over several runs the
-    interval is over runs, otherwise over episodes.
+    What is not given of rules, team limit and types is as in the run, as are the changes of its
+    game. Over several runs the interval is over runs, otherwise over episodes.
 
     Args:
         who: A run's directory, one that holds several runs, an agent's file, random, or a type.
@@ -33,44 +33,33 @@ def evaluate(
         types: Teammates are drawn from these; from all of the game's if not given.
         partners: Teammates are agents like itself, instead of types.
         episodes: How many, in each run.
-        policy: greedy, or sampled for an agent with a Boltzmann policy.
+        policy: greedy, or sampled for an agent whose policy can be drawn from.
         estimator: fixed, or legacy for the authors' stopping rule, which favours short episodes.
         seed: The same seed gives the same episodes.
     """
     from dropin.evaluation.evaluate import evaluate as play_episodes
     from dropin.evaluation.statistics import Estimate, estimate
-    from dropin.training.directory import RunDirectory, runs_in
+    from dropin.training.directory import run_environment, runs_in, runs_of_a_kind
 
+    options = {"rules": rules, "team_limit": team_limit, "types": types}
+    given = {name: value for name, value in options.items() if value is not None}
+    how = {"policy": policy, "episodes": episodes, "estimator": estimator, "seed": seed}
+    laws, limit = rules or "paper", 3 if team_limit is None else team_limit
     rows = []
-    laws, limit, pool = rules or "paper", team_limit or 3, types
 
     def add(name: str, number: int, mean: Estimate, unshaped: float | None) -> None:
         numbers = [str(limit), str(number), f"{mean.mean:.2f}", mean.interval]
         rows.append((name, laws, policy, *numbers, "" if unshaped is None else f"{unshaped:.2f}"))
 
-    runs = runs_in(Path(who))
+    runs = runs_of_a_kind(Path(who)) if runs_in(Path(who)) else []
     means, plain, number = [], [], 0
     for each in runs or [who]:
         if isinstance(each, Path):
-            config = RunDirectory(each).config()
-            if config.own_environment:
-                raise InputError(
-                    f"{each} was trained in an environment of its own: evaluate it from Python."
-                )
-            laws, limit = rules or config.rules, team_limit or config.team_limit
-            pool = types or config.types
-        result = play_episodes(
-            each,
-            game,
-            policy=policy,
-            episodes=episodes,
-            estimator=estimator,
-            seed=seed,
-            rules=laws,
-            team_limit=limit,
-            types=pool,
-            partners=partners,
-        )
+            env, config = run_environment(each, game, **given)
+            laws, limit = rules or config.rules, int(env.team.limit)
+            result = play_episodes(each, env, partners=partners, **how)
+        else:
+            result = play_episodes(each, game, partners=partners, **how, **given)
         means.append(result.mean)
         number += result.returns.size
         shaped = result.unshaped is not None

@@ -1,6 +1,8 @@
 """Commands that show what there is."""
 
-from tyro.conf import Positional
+from typing import Annotated
+
+from tyro.conf import Positional, arg
 
 from dropin.cli.show import show_table
 from dropin.games import CATALOGUE, RULES
@@ -23,7 +25,7 @@ def learners() -> None:
     show_table(("learner", "about"), [(each.name, each.about) for each in LEARNERS.values()])
 
 
-def types(game: Positional[str], rules: str = "paper") -> None:
+def types(game: Annotated[Positional[str], arg(metavar="GAME")], rules: str = "paper") -> None:
     """List the types of teammates that a game's pool holds.
 
     Args:

@@ -2,17 +2,18 @@
 
 import time
 from pathlib import Path
+from typing import Annotated
 
 from rich.console import Console
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from dropin.errors import InputError
 
 
 def play(
-    game: Positional[str],
-    rules: str = "paper",
-    team_limit: int = 3,
+    game: Annotated[Positional[str], arg(metavar="GAME")],
+    rules: str | None = None,
+    team_limit: int | None = None,
     slots: int | None = None,
     seed: int = 0,
     learner: str = "random",
@@ -26,13 +27,14 @@ def play(
 
     Args:
         game: Name of the game, see `dropin games`.
-        rules: paper or reference.
-        team_limit: Most agents at a time, the learner included.
+        rules: paper (if not given) or reference.
+        team_limit: Most agents at a time, the learner included (3 if not given).
         slots: Places for agents; as many as the team limit if not given.
         seed: The same seed gives the same episode.
         learner: Who plays the learner: random, or a type, see `dropin types`.
-        agent: A trained agent plays the learner: its file, or a run's directory.
-        policy: Of the agent: greedy, or sampled if it has a Boltzmann policy.
+        agent: A trained agent plays the learner: its file, or a run's directory; then what is not
+            given is as in the run.
+        policy: Of the agent: greedy, or sampled if it can be drawn from.
         gif: Write the episode to this file instead of showing it.
         force: Write over a file that exists.
         seconds: How long each step is shown.
@@ -46,8 +48,14 @@ def play(
     from dropin.render.episode import record
     from dropin.render.picture import looks_of, save_gif
     from dropin.render.story import story
+    from dropin.training.directory import RunDirectory, run_environment
 
-    env = make(game, rules=rules, team_limit=team_limit, slots=slots)
+    options = {"rules": rules, "team_limit": team_limit, "slots": slots}
+    given = {name: value for name, value in options.items() if value is not None}
+    if agent is not None and RunDirectory(agent).exists:
+        env, _ = run_environment(agent, game, **given)
+    else:
+        env = make(game, **given)
     console = Console(highlight=False)
     who = player(env, learner) if agent is None else load_player(agent, env, policy)
     moments = list(record(env, who, seed))

@@ -1,15 +1,16 @@
 """Draw learning curves."""
 
 from pathlib import Path
+from typing import Annotated
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from dropin.cli.show import show_table
 from dropin.errors import InputError, unknown
 
 
 def plot(
-    directories: Positional[tuple[Path, ...]],
+    directories: Annotated[Positional[tuple[Path, ...]], arg(metavar="DIRECTORIES")],
     out: Path = Path("learning_curve.png"),
     team_limit: int | None = None,
     policy: str | None = None,

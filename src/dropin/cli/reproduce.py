@@ -3,9 +3,9 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from dropin.cli.show import show_table
 from dropin.config import parse_settings
@@ -20,7 +20,7 @@ RUNS = Path("runs")
 
 
 def reproduce(
-    item: Positional[str | None] = None,
+    item: Annotated[Positional[str | None], arg(metavar="[EXPERIMENT]")] = None,
     list: bool = False,
     plan: bool = False,
     draw: bool = False,

@@ -3,9 +3,9 @@
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from dropin.config import merge, parse_settings
 from dropin.errors import InputError
@@ -14,8 +14,8 @@ _MOST_SEEDS = 1000
 
 
 def train(
-    game: Positional[str | None] = None,
-    learner: Positional[str | None] = None,
+    game: Annotated[Positional[str | None], arg(metavar="[GAME]")] = None,
+    learner: Annotated[Positional[str | None], arg(metavar="[LEARNER]")] = None,
     steps: int | None = None,
     seed: int | None = None,
     seeds: str | None = None,
@@ -50,8 +50,8 @@ def train(
         set: Any other setting of run.json, as settings.rank=3 or training.envs=32.
         directory: Where the run's files go; named after the run, in runs, if not given.
         resume: Go on with the run, or with all runs, in this directory.
-        keep: How many checkpoints to keep (3 if not given, or as before with --resume), all, or
-            agents for 3 and the agent of every one.
+        keep: How many checkpoints to keep (3 if not given, or as before with --resume), or all;
+            agents for 3, from which a run can go on, and the networks of every one.
         report: auto (a live table in a terminal, lines elsewhere), lines, json or none.
         tensorboard: Log for TensorBoard as well.
         wandb: Log for Weights & Biases as well.

@@ -3,9 +3,9 @@
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from dropin.cli.show import show_table
 from dropin.errors import InputError, unknown
@@ -15,8 +15,8 @@ ACTIONS = ("list", "train")
 
 
 def zoo(
-    action: Positional[str],
-    name: Positional[str | None] = None,
+    action: Annotated[Positional[str], arg(metavar="ACTION")],
+    name: Annotated[Positional[str | None], arg(metavar="[NAME]")] = None,
     seed: int = 0,
     directory: Path = Path("zoo"),
     install: bool = False,
@@ -50,6 +50,9 @@ def zoo(
     weights, card = directory / f"{name}.safetensors", directory / f"{name}.json"
     if not (install and card.exists()):
         prepare(entry.load(), directory, seed)
+    elif read_json(card)["seed"] != seed:
+        raise InputError(f"{card} is of seed {read_json(card)['seed']}: give --seed, or train anew"
+                         " in another --directory.")  # fmt: skip
     _show([read_json(card)])
     for made, place in ((weights, weights_path(name)), (card, card_path(name))):
         if not made.exists():  # A script has no weights.

@@ -107,8 +107,8 @@ def evaluate(
     episodes: int = 160,
     estimator: str = "fixed",
     seed: int = 0,
-    rules: str = "paper",
-    team_limit: int = 3,
+    rules: str | None = None,
+    team_limit: int | None = None,
     types: Sequence[str | Type | Callable[..., Any]] | None = None,
     partners: bool = False,
     **changes: Any,
@@ -116,7 +116,8 @@ def evaluate(
     """The returns of an agent (or its file, or a run's directory), of `random`, or of a type.
 
     The environment is given, or made by `dropin.make` from the name of a game (by default the one
-    that the agent was trained in) and the settings. `episodes` are rounded up so that each of the
+    that the agent was trained in) and the settings; those that are not given are not taken from
+    the agent's run but as `dropin.make` has them. `episodes` are rounded up so that each of the
     parallel environments plays the same number. With `partners` the teammates of an agent are
     agents like itself.
 
@@ -131,8 +132,15 @@ def evaluate(
         if not isinstance(who, Agent):
             raise InputError(f"In which game should {who!r} play?")
         game = who.meets.game
+    options = {"rules": rules, "team_limit": team_limit, "types": types, **changes}
+    given = {name: value for name, value in options.items() if value is not None}
     if isinstance(game, str):
-        env = make(game, rules=rules, team_limit=team_limit, types=types, **changes)
+        env = make(game, **given)
+    elif given:
+        raise InputError(
+            f"The environment is there already, with its own {', '.join(given)}: give these along"
+            " with the name of a game."
+        )
     else:
         env = game
     if partners:
@@ -141,6 +149,8 @@ def evaluate(
         env = env.among([who.as_type(env.game)])
     if isinstance(who, Agent):
         who = agent_player(who, env, policy)
+    elif policy != "greedy":
+        raise InputError(f"{who!r} has one policy only: it is an agent's that can be chosen.")
     elif isinstance(who, str):
         who = player(env, who)
     if episodes < 1:

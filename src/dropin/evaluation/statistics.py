@@ -10,6 +10,10 @@ from numpy.typing import ArrayLike
 from dropin.errors import InputError, unknown
 
 METHODS = ("t", "bootstrap")
+LEAST_TO_DRAW = 5
+"""A bootstrap of fewer values knows little more than their range, so it gives no interval."""
+LEAST_TO_TRIM = 4
+"""Of fewer values no quarter can be left out."""
 LEVEL = 0.05
 """A difference is called significant if one as large has a chance below this without any."""
 
@@ -24,18 +28,24 @@ class Estimate:
     n: int
 
     @property
+    def known(self) -> bool:
+        """Whether there is an interval."""
+        return bool(np.isfinite(self.low))
+
+    @property
     def interval(self) -> str:
-        """The interval in words; none for a single value."""
-        return f"{self.low:.2f} to {self.high:.2f}" if self.n > 1 else "-"
+        """The interval in words, if there is one."""
+        return f"{self.low:.2f} to {self.high:.2f}" if self.known else "-"
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f} ({self.interval})" if self.n > 1 else f"{self.mean:.2f}"
+        return f"{self.mean:.2f} ({self.interval})" if self.known else f"{self.mean:.2f}"
 
 
 def estimate(values: ArrayLike, method: str = "t", seed: int = 0) -> Estimate:
     """The mean of independent values: by Student's t, or by the bias-corrected bootstrap.
 
-    A single value has no interval: its ends are not numbers.
+    Too few values have no interval, its ends are not numbers: a single one, or fewer than
+    `LEAST_TO_DRAW` in a bootstrap.
     """
     if method not in METHODS:
         raise unknown("interval", method, METHODS)
@@ -43,8 +53,10 @@ def estimate(values: ArrayLike, method: str = "t", seed: int = 0) -> Estimate:
         return _bootstrapped(np.mean, values, seed)
     data = _row(values)
     mean, n = float(data.mean()), data.size
-    if n < 2 or np.ptp(data) == 0:
-        return _certain(mean, n)
+    if n < 2:
+        return _without_interval(mean, n)
+    if np.ptp(data) == 0:
+        return Estimate(mean, mean, mean, n)
     from scipy import stats
 
     low, high = stats.t.interval(0.95, n - 1, loc=mean, scale=stats.sem(data))
@@ -54,7 +66,7 @@ def estimate(values: ArrayLike, method: str = "t", seed: int = 0) -> Estimate:
 def middle_mean(values: ArrayLike, seed: int = 0) -> Estimate:
     """The interquartile mean, which leaves out the best and the worst quarter; bootstrapped.
 
-    With fewer than four values nothing can be left out: it is their mean.
+    With fewer than `LEAST_TO_TRIM` values nothing can be left out: it is their mean.
     """
     from scipy import stats
 
@@ -78,8 +90,8 @@ def improvement(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> Estimate:
         return found.statistic / (a.shape[axis] * b.shape[axis])
 
     mean, n = float(chance(one, two)), min(one.size, two.size)
-    if n < 2:
-        return _certain(mean, n)
+    if n < LEAST_TO_DRAW:
+        return _without_interval(mean, n)
     generator = np.random.default_rng(seed)
     drawn = stats.bootstrap((one, two), chance, method="percentile", rng=generator)
     low, high = drawn.confidence_interval
@@ -120,8 +132,10 @@ def profile(values: ArrayLike, levels: ArrayLike, seed: int = 0) -> list[Estimat
 def _bootstrapped(statistic: Callable[..., Any], values: ArrayLike, seed: int) -> Estimate:
     data = _row(values)
     found, n = float(statistic(data)), data.size
-    if n < 2 or np.ptp(data) == 0:
-        return _certain(found, n)
+    if n < LEAST_TO_DRAW:
+        return _without_interval(found, n)
+    if np.ptp(data) == 0:
+        return Estimate(found, found, found, n)
     from scipy import stats
 
     generator = np.random.default_rng(seed)
@@ -130,9 +144,9 @@ def _bootstrapped(statistic: Callable[..., Any], values: ArrayLike, seed: int) -
     return Estimate(found, float(low), float(high), n)
 
 
-def _certain(mean: float, n: int) -> Estimate:
-    """The estimate from values that are all the same, or from one."""
-    return Estimate(mean, *((mean, mean) if n > 1 else (float("nan"), float("nan"))), n)
+def _without_interval(mean: float, n: int) -> Estimate:
+    """The estimate from too few values."""
+    return Estimate(mean, float("nan"), float("nan"), n)
 
 
 def _row(values: ArrayLike) -> np.ndarray:

@@ -70,7 +70,11 @@ class Choices:
         return f"A small version: {self.scale:g} of the paper's steps." if self.small else ""
 
     @property
+    def estimated(self) -> str:
+        """The estimator of returns."""
+        return self.estimator or ("legacy" if self.rules == "reference" else "fixed")
+
+    @property
     def column(self) -> str:
         """The column of evaluations that holds the returns."""
-        estimator = self.estimator or ("legacy" if self.rules == "reference" else "fixed")
-        return ESTIMATORS[estimator]
+        return ESTIMATORS[self.estimated]

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from dropin.adhoc import AdHoc, make
 from dropin.experiments.answers import Answers
 from dropin.experiments.choices import Choices
 from dropin.experiments.plan import Job, Progress
@@ -96,11 +94,3 @@ class Collected:
         curve = self.curve(runs, "", limit, among)
         place = curve.steps.index(step)
         return [each[place] for each in curve.each]
-
-
-def arena(run: Kept, team_limit: int | None = None, **other: Any) -> AdHoc:
-    """The environment of a run, with what is different."""
-    config = run.config
-    settings = {"types": config.types, **config.changes} | other
-    limit = config.team_limit if team_limit is None else team_limit
-    return make(config.game, rules=config.rules, team_limit=limit, **settings)

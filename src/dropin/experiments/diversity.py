@@ -11,7 +11,7 @@ from dropin.errors import InputError, unknown
 from dropin.evaluation.evaluate import evaluate
 from dropin.evaluation.statistics import estimate
 from dropin.experiments.choices import Choices
-from dropin.experiments.collected import Collected, arena
+from dropin.experiments.collected import Collected
 from dropin.experiments.grid import Grid
 from dropin.experiments.outcome import Chart, Outcome, Sheet
 from dropin.experiments.runs import Kept
@@ -67,15 +67,16 @@ def _scores(
 ) -> list[float]:
     """The return of every run at its kind's best checkpoint, among these types."""
     step, episodes = collected.best(runs).step, collected.choices.episodes
+    estimator = collected.choices.estimated
 
     def play(agent: Agent, run: Kept) -> float:
-        env = arena(run, limit, types=list(types), alike=None)
-        return evaluate(agent, env, episodes=episodes).mean
+        env = run.config.environment(team_limit=limit, types=list(types), alike=None)
+        return evaluate(agent, env, episodes=episodes, estimator=estimator).mean
 
     return [
         collected.answers.ask(
             "return", run, step, lambda agent, run=run: play(agent, run),
-            types=list(types), limit=limit, episodes=episodes,
+            types=list(types), limit=limit, episodes=episodes, estimator=estimator,
         )
         for run in runs
     ]  # fmt: skip
@@ -150,6 +151,7 @@ def held_out_grids(choices: Choices) -> dict[str, Grid]:
     split = split_of(choices)
     common: dict[str, Any] = {
         "learners": ("gpl-q", "gnn-am", "ql"), "seeds": 4, "test_limits": (),
+        "others": "all", "later": choices.limits or LIMITS,
     }  # fmt: skip
     trained = {game: tuple(parts[0]) for game, parts in split.items()}
     tested = {game: parts[1] for game, parts in split.items()}

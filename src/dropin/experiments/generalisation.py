@@ -7,6 +7,8 @@ import numpy as np
 
 from dropin import published
 from dropin.evaluation.statistics import (
+    LEAST_TO_DRAW,
+    LEAST_TO_TRIM,
     estimate,
     improvement,
     middle_mean,
@@ -14,9 +16,9 @@ from dropin.evaluation.statistics import (
     significantly_above,
 )
 from dropin.experiments.collected import Best, Collected
-from dropin.experiments.grid import GPL, SINGLE
+from dropin.experiments.grid import JOINT, LEARNERS, SINGLE
 from dropin.experiments.outcome import Chart, Outcome, Sheet
-from dropin.experiments.returns import LEARNERS, TEST_LIMIT, colour
+from dropin.experiments.returns import TEST_LIMIT, colour
 from dropin.experiments.words import (
     CHOICE,
     NOTHING,
@@ -63,6 +65,8 @@ def _star(name: str, tests: Mapping[str, _Tested], limit: int) -> str:
 def larger_teams(collected: Collected) -> Outcome:
     """Table 2: returns with larger teams than in training."""
     rows, details, numbers, panels = [], [], {}, []
+    found = dict.fromkeys(cell.learner for cell in collected.cells)
+    learners = (*LEARNERS, *(name for name in found if name not in LEARNERS))
     for game in collected.games:
         tests = _tests(collected, game, [TEST_LIMIT])
         if not tests:
@@ -70,17 +74,17 @@ def larger_teams(collected: Collected) -> Outcome:
         values = {name: each.by_limit[TEST_LIMIT] for name, each in tests.items()}
         stars = {name: _star(name, tests, TEST_LIMIT) for name in tests}
         ours = [f"{short(values[name])}{stars[name]}" if name in tests else NOTHING
-                for name in LEARNERS]  # fmt: skip
-        paper = {name: published.test_return(game, name) for name in LEARNERS}
+                for name in learners]  # fmt: skip
+        paper = {name: published.test_return(game, name) for name in learners}
         rows += [(game, *ours), (f"{game}, the paper's", *map(theirs, paper.values()))]
         singles = [name for name in SINGLE if name in tests]
         rival = max(singles, key=lambda name, v=values: float(np.mean(v[name])), default="")
         for name, each in tests.items():
-            compared = name in GPL and rival
+            compared = name not in (*SINGLE, *JOINT) and rival
             better = improvement(values[name], values[rival]) if compared else None
-            middle = middle_mean(values[name])
+            middle = middle_mean(values[name]) if len(values[name]) >= LEAST_TO_TRIM else None
             details.append((
-                game, name, cell(values[name]), str(middle),
+                game, name, cell(values[name]), NOTHING if middle is None else str(middle),
                 NOTHING if better is None else f"{better} over {rival}",
                 f"{each.best.step:,}", cell(each.best.training), theirs(paper[name]),
             ))  # fmt: skip
@@ -98,15 +102,16 @@ def larger_teams(collected: Collected) -> Outcome:
     columns = ("game", "learner", f"limit {TEST_LIMIT}", "interquartile mean",
                "chance of improvement", "checkpoint", "training, limit 3", "paper")  # fmt: skip
     note = (
-        "The interquartile mean leaves out the best and the worst quarter of the runs. The chance"
-        " of improvement is that one of its runs is above one of the strongest single-agent"
-        " baseline. Both have bootstrapped intervals."
+        "The interquartile mean leaves out the best and the worst quarter of the runs, for which"
+        f" there have to be {LEAST_TO_TRIM}. The chance of improvement is that one of its runs is"
+        " above one of the strongest single-agent baseline. Both have bootstrapped intervals if"
+        f" there are at least {LEAST_TO_DRAW} runs."
     )
     caption = f"The share of runs with a return above a level, team limit {TEST_LIMIT}."
     title = f"Returns at team limit {TEST_LIMIT}: mean ± half of the 95 % interval"
     return Outcome(
         [
-            Sheet(title, ("game", *LEARNERS), rows, f"{CHOICE} {STARS}"),
+            Sheet(title, ("game", *learners), rows, f"{CHOICE} {STARS}"),
             Sheet("In detail", columns, details, note),
         ],
         [Chart("profiles", caption, panels)] if panels else [],
@@ -138,7 +143,7 @@ def _profiles(game: str, test: Mapping[str, Sequence[float]]) -> Panel:
 def other_teams(collected: Collected) -> Outcome:
     """Appendix G: trained in other teams than those of the main experiment."""
     every = [each for runs in collected.cells.values() for each in runs]
-    limits = sorted({limit for each in every for limit in each.limits})
+    limits = sorted(set.intersection(*(each.limits for each in every)))
     rows, numbers, panels = [], {}, []
     for grid in collected.grids:
         for game in collected.games:

@@ -3,12 +3,13 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from dropin.config import merge
 from dropin.errors import InputError
-from dropin.evaluation.evaluate import LEGACY_ENVS
+from dropin.evaluation.evaluate import LEGACY_ENVS, LEGACY_EPISODES
 from dropin.experiments.choices import Choices
+from dropin.learners import find
 from dropin.training.config import EvaluationConfig, RunConfig, run_config
 
 GAMES = ("lbf", "wolfpack", "fortattack")
@@ -17,6 +18,8 @@ SINGLE = ("ql", "ql-am", "gnn", "gnn-am")
 """The single-agent baselines, with which the paper's asterisks compare."""
 JOINT = ("dgn", "maddpg")
 ALONE = GPL + SINGLE
+LEARNERS = ALONE + JOINT
+"""In the order of the paper."""
 SEEDS = 8
 """How many the paper has."""
 LEAST_SEEDS, LEAST_CHECKPOINTS = 2, 10
@@ -36,6 +39,10 @@ class Grid:
     """The types of a game that are drawn from; all if it is not there."""
     changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What `dropin.make` gets besides, by game."""
+    others: Literal["none", "all", "joint"] = "none"
+    """Which learners that are not the paper's can be chosen as well."""
+    later: tuple[int, ...] = ()
+    """More team limits that the trained agents have to play at."""
 
     def runs(self, choices: Choices) -> list[RunConfig]:
         """The settings of all runs, those of one game and learner one after another.
@@ -45,12 +52,19 @@ class Grid:
         games = [each for each in self.games if choices.games is None or each in choices.games]
         which = choices.learners
         learners = [each for each in self.learners if which is None or each in which]
+        learners += [each for each in which or () if self._admits(each)]
         return [
             self._run(game, learner, seed, choices)
             for game in games
             for learner in learners
             for seed in range(self._seeds(choices))
         ]
+
+    def _admits(self, learner: str) -> bool:
+        """Whether a learner of somebody's own can be in the grid."""
+        if learner in LEARNERS or self.others == "none":
+            return False
+        return self.others == "all" or find(learner).joint
 
     def _seeds(self, choices: Choices) -> int:
         """In a small version fewer, but at least two where there are several."""
@@ -60,9 +74,12 @@ class Grid:
 
     def _run(self, game: str, learner: str, seed: int, choices: Choices) -> RunConfig:
         limits = tuple(each for each in self.test_limits if each != self.team_limit)
+        most = max(self.team_limit, *limits, *self.later, 0)
+        places = getattr(find(learner).config(game), "places", most)
         config = run_config(
             game,
             learner,
+            places=most if places < most else None,
             seed=seed,
             rules=choices.rules,
             team_limit=self.team_limit,
@@ -72,9 +89,16 @@ class Grid:
         )
         share = choices.scale if choices.steps is None else choices.steps / config.steps
         config = config if share == 1 else scaled(config, share)
-        if not choices.settings:
-            return config
-        return RunConfig.from_dict(merge(config.as_dict(), choices.settings))
+        if choices.settings:
+            config = RunConfig.from_dict(merge(config.as_dict(), choices.settings))
+        watched = config.evaluation
+        few = watched.envs < LEGACY_ENVS or watched.episodes < LEGACY_EPISODES
+        if few and choices.estimated == "legacy":
+            raise InputError(
+                f"The legacy estimator takes {LEGACY_EPISODES} episodes of {LEGACY_ENVS}"
+                " environments in every evaluation: give --estimator fixed for fewer."
+            )
+        return config
 
 
 def scaled(config: RunConfig, scale: float) -> RunConfig:

@@ -13,7 +13,7 @@ from dropin.analysis import (
 )
 from dropin.analysis.fortattack import ATTACKER_IN, ATTACKER_OUT, GUARD_IN, GUARD_OUT, Values
 from dropin.evaluation.statistics import estimate
-from dropin.experiments.collected import Collected, arena
+from dropin.experiments.collected import Collected
 from dropin.experiments.grid import SINGLE
 from dropin.experiments.outcome import Chart, Outcome, Sheet
 from dropin.experiments.runs import Kept
@@ -24,6 +24,15 @@ ENVS = 8
 """Parallel environments of an analysis, as the authors'."""
 PAPER_CORRELATION = 0.85
 """Of the paper's text, between the first of the four situations and the return."""
+
+
+STATES = "over the states that a run was looked at in"
+"""What intervals are over. States of an episode are alike, so they are too narrow."""
+
+
+def _states(collected: Collected) -> str:
+    number = f"{collected.choices.states:,}"
+    return f"{number} states at every checkpoint; the paper says 480,000, its program has 24,000."
 
 
 def _how(collected: Collected) -> dict[str, int]:
@@ -70,7 +79,7 @@ def pair_values(collected: Collected) -> Outcome:
     sheets, panels, numbers = [], [], {}
     for name, runs in collected.learners("fortattack").items():
         for run in runs:
-            env = arena(run)
+            env = run.config.environment()
             found = _over_training(
                 collected, run, "pair utilities",
                 lambda agent, env=env: _means(pair_utilities(agent, env, **_how(collected))),
@@ -89,7 +98,6 @@ def pair_values(collected: Collected) -> Outcome:
             columns = ("who shoots", "first", "last", "correlation with the return", "paper")
             sheets.append(Sheet(f"Pair utilities of shooting, {title}", columns, rows))
             numbers[title] = {"steps": run.steps, "found": found, "returns": returns}
-    states = collected.choices.states
     caption = (
         "The mean pair utility of shooting over all present pairs of a guard and an attacker, by"
         " who shoots and whether it has the other in range."
@@ -97,8 +105,9 @@ def pair_values(collected: Collected) -> Outcome:
     return Outcome(
         sheets,
         [Chart("pairs", caption, panels, across=2)] if panels else [],
-        [f"{states:,} states at every checkpoint; the paper says 480,000, its program has 24,000."],
+        [_states(collected)],
         numbers,
+        STATES,
     )
 
 
@@ -107,7 +116,7 @@ def hunting_utilities(collected: Collected) -> Outcome:
     rows, near, chosen, numbers = [], [], [], {}
     for name, runs in collected.learners("wolfpack").items():
         for run in runs:
-            env = arena(run)
+            env = run.config.environment()
             found = _over_training(
                 collected, run, "hunting", lambda agent, env=env: _hunting(agent, env, collected)
             )
@@ -128,7 +137,8 @@ def hunting_utilities(collected: Collected) -> Outcome:
         " with the learner."
     )
     sheet = Sheet("Utilities of teammates", columns, rows, PICTURE)
-    return Outcome([sheet], [Chart("hunting", caption, panels, across=2)], numbers=numbers)
+    chart = Chart("hunting", caption, panels, across=2)
+    return Outcome([sheet], [chart], numbers=numbers, intervals=STATES)
 
 
 def _said(found: Mapping[str, Any] | None) -> tuple[str, str]:
@@ -156,7 +166,7 @@ def values_of_shooting(collected: Collected) -> Outcome:
     gaps, worths, rows, numbers = [], [], [], {}
     for name, runs in collected.learners("fortattack").items():
         for run in runs:
-            env = arena(run)
+            env = run.config.environment()
             found = _over_training(
                 collected, run, "values of shooting",
                 lambda agent, env=env: [
@@ -184,4 +194,4 @@ def values_of_shooting(collected: Collected) -> Outcome:
     )
     across = max(len(gaps), 1) if len(gaps) < len(SINGLE) else len(SINGLE)
     chart = Chart("shooting", caption, [*gaps, *worths], across=across)
-    return Outcome([sheet], [chart] if gaps else [], numbers=numbers)
+    return Outcome([sheet], [chart] if gaps else [], [_states(collected)], numbers, STATES)

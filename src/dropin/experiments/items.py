@@ -7,7 +7,7 @@ from dropin.errors import unknown
 from dropin.experiments import diversity, generalisation, insights, returns
 from dropin.experiments.choices import Choices
 from dropin.experiments.collected import Collected
-from dropin.experiments.grid import ALONE, GPL, JOINT, SINGLE, Grid
+from dropin.experiments.grid import GPL, JOINT, LEARNERS, SINGLE, Grid
 from dropin.experiments.outcome import Outcome
 
 
@@ -34,31 +34,34 @@ def _two(choices: Choices) -> dict[str, Grid]:
     """As many attackers as the learner has teammates."""
     del choices
     changes = {"fortattack": {"fewer": 1}}
-    return {"": Grid(team_limit=2, test_limits=(3, 5), changes=changes)}
+    return {"": Grid(team_limit=2, test_limits=(3, 5), changes=changes, others="all")}
 
 
 def _fixed(choices: Choices) -> dict[str, Grid]:
     del choices
     return {
-        f"among {guard}": Grid(games=("fortattack",), types={"fortattack": (guard, "A2")})
+        f"among {guard}": Grid(
+            games=("fortattack",), types={"fortattack": (guard, "A2")}, others="all"
+        )
         for guard in ("G4", "G6")
     }
 
 
 _ITEMS = (
     Item("figure2", "figure 2", "Returns in training",
-         _one(learners=ALONE + JOINT), returns.training_curves),
+         _one(learners=LEARNERS, others="all"), returns.training_curves),
     Item("table2", "table 2", "Generalisation to larger teams",
-         _one(learners=ALONE + JOINT), generalisation.larger_teams),
+         _one(learners=LEARNERS, others="all"), generalisation.larger_teams),
     Item("figure3a", "figure 3a", "Shooting accuracy in FortAttack",
-         _one(games=("fortattack",), learners=("gpl-q", *SINGLE)), returns.shooting_accuracy),
+         _one(games=("fortattack",), learners=("gpl-q", *SINGLE), others="all"),
+         returns.shooting_accuracy),
     Item("figure3b", "figure 3b", "Pair utilities of shooting over training",
          _one(games=("fortattack",), learners=("gpl-q",), seeds=1), insights.pair_values,
          agents=True),
     Item("diversity", "appendix B.4", "Whether the types demand adaptation",
          diversity.one_type_grids, diversity.heat_maps, agents=True),
     Item("partners", "appendix F", "Jointly trained learners among their partners",
-         _one(learners=JOINT), returns.among_partners),
+         _one(learners=JOINT, others="joint"), returns.among_partners),
     Item("team-of-two", "appendix G", "Trained in teams of two, tested in larger ones",
          _two, generalisation.other_teams),
     Item("fixed-types", "appendix G", "Trained with guards of one type",

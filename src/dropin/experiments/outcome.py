@@ -42,3 +42,5 @@ class Outcome:
     """What has to be known to read it."""
     numbers: dict[str, Any] = field(default_factory=dict)
     """The same for programs."""
+    intervals: str = "over runs; n is their number"
+    """What intervals are over."""

@@ -83,7 +83,7 @@ def _parts(item: Item, outcome: Outcome, collected: Collected, command: str) -> 
                                     f" runs are missing ({some}{more})."))  # fmt: skip
     parts += [
         _Part("text", f"Rules: {choices.rules}. Estimator of returns: {_estimator(collected)}."
-                      " Intervals are 95 %, over runs; n is their number."),
+                      f" Intervals are 95 %, {outcome.intervals}."),
         *(_Part("text", sentence) for sentence in outcome.sentences),
     ]  # fmt: skip
     for chart in outcome.charts:
@@ -103,8 +103,8 @@ def _parts(item: Item, outcome: Outcome, collected: Collected, command: str) -> 
 
 
 def _estimator(collected: Collected) -> str:
-    known = {"mean": "fixed", "legacy": "legacy, the authors' stopping rule"}
-    return known[collected.choices.column]
+    known = {"fixed": "fixed", "legacy": "legacy, the authors' stopping rule"}
+    return known[collected.choices.estimated]
 
 
 def _packages() -> str:

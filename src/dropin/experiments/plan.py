@@ -86,22 +86,22 @@ def plan(
     for name, configs in wanted.items():
         for config in configs:
             kept = found.get(identity(config))
-            if kept is None or not (_serves(kept, config, agents) or _goes_on(kept, config, home)):
-                kept = Kept(home / _directory(config), config)
-            jobs.append(Job(name, kept, _progress(kept, config, agents)))
+            new = Kept(home / _directory(config), config)
+            if kept is not None and _serves(kept, config, choices.column, agents):
+                jobs.append(Job(name, kept, Progress.DONE))
+                continue
+            if kept is None or not _goes_on(kept, config, home):
+                kept = new
+            progress = Progress.BEGUN if kept.step >= 0 else Progress.MISSING
+            jobs.append(Job(name, kept, progress))
     return jobs
 
 
-def _progress(kept: Kept, config: RunConfig, agents: bool) -> Progress:
-    if _serves(kept, config, agents):
-        return Progress.DONE
-    return Progress.BEGUN if kept.step >= 0 else Progress.MISSING
-
-
-def _serves(kept: Kept, config: RunConfig, agents: bool) -> bool:
+def _serves(kept: Kept, config: RunConfig, column: str, agents: bool) -> bool:
     """Whether a run has all that is asked of it."""
     limits = {config.team_limit, *config.evaluation.team_limits}
-    return kept.done and limits <= kept.limits and (kept.has_agents or not agents)
+    told = all(row[column] for row in kept.rows)
+    return kept.done and told and limits <= kept.limits and (kept.has_agents or not agents)
 
 
 def _goes_on(kept: Kept, config: RunConfig, home: Path) -> bool:

@@ -5,15 +5,13 @@ from collections.abc import Sequence
 from dropin import published
 from dropin.evaluation.statistics import estimate
 from dropin.experiments.collected import Collected
-from dropin.experiments.grid import ALONE, JOINT
+from dropin.experiments.grid import LEARNERS
 from dropin.experiments.outcome import Chart, Outcome, Sheet
 from dropin.experiments.words import CHOICE, NOTHING, cell, plain, theirs
 from dropin.render.charts import COLOURS, Line, Panel
 from dropin.render.curves import line, published_line
 from dropin.training.table import PARTNERS, STRANGERS
 
-LEARNERS = ALONE + JOINT
-"""In the order of the paper."""
 TEST_LIMIT = 5
 
 
@@ -73,8 +71,17 @@ def training_curves(collected: Collected) -> Outcome:
     return Outcome(
         [Sheet("Returns in training, team limit 3", columns, rows, note)],
         [Chart("curves", caption, panels, across=len(collected.games), shared=True)],
-        numbers=numbers,
+        _bands(collected),
+        numbers,
     )
+
+
+def _bands(collected: Collected) -> list[str]:
+    """What the bands of curves are over, where it is not runs."""
+    single = any(len(runs) == 1 for runs in collected.cells.values())
+    if not single or collected.choices.estimated != "fixed":
+        return []
+    return ["The band of a curve of a single run is over the episodes of an evaluation."]
 
 
 def shooting_accuracy(collected: Collected) -> Outcome:
@@ -96,7 +103,11 @@ def shooting_accuracy(collected: Collected) -> Outcome:
     up = "share of shots that hit"
     panels = [Panel("ours", ours, up=up), Panel("the paper's", paper, up=up)]
     columns = ("learner", "last", "at step", "paper: last")
-    note = "As in the authors' program, who does not shoot at all has a share of 0."
+    note = (
+        "As in the authors' program, who does not shoot at all has a share of 0. Ours counts all"
+        " shots of all episodes; theirs stops as the legacy estimator does, and takes a hit in the"
+        " step in which an episode is decided for none."
+    )
     return Outcome(
         [Sheet("Share of shots that hit, team limit 3", columns, rows, note)],
         [Chart("accuracy", "The share of the learner's shots that hit.", panels, across=2)],
@@ -137,5 +148,6 @@ def among_partners(collected: Collected) -> Outcome:
     return Outcome(
         [Sheet("Among partners and among strangers", columns, rows, note)],
         [Chart("partners", caption, panels, across=len(collected.games), shared=True)],
-        numbers=numbers,
+        _bands(collected),
+        numbers,
     )

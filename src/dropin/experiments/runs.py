@@ -8,17 +8,14 @@ from pathlib import Path
 
 from dropin.agents import Agent, load_agent
 from dropin.errors import InputError
-from dropin.training.config import RunConfig
+from dropin.training.config import WATCHING, RunConfig
 from dropin.training.directory import RunDirectory
 from dropin.training.table import AMONG, STRANGERS, read_table
-
-ASIDE = ("evaluation", "log_every")
-"""Settings that say how a run is watched: those that differ in nothing else are the same run."""
 
 
 def identity(config: RunConfig) -> str:
     """A name for everything that decides what a run learns, the seed included."""
-    values = {name: value for name, value in config.as_dict().items() if name not in ASIDE}
+    values = {name: value for name, value in config.as_dict().items() if name not in WATCHING}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 

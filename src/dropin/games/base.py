@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from dropin.dice import Dice
-from dropin.errors import unknown
+from dropin.errors import InputError, unknown
 
 State = TypeVar("State")
 
@@ -168,4 +168,10 @@ def with_changes(
     for name in changes:
         if name not in settings:
             raise unknown(f"setting of {game.__name__}", name, settings)
-    return game(**{**differing, **changes})
+    try:
+        return game(**{**differing, **changes})
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        given = ", ".join(f"{name}={value!r}" for name, value in changes.items())
+        raise InputError(f"There is no {game.__name__} with {given}: {error}.") from None

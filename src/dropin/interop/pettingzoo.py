@@ -67,7 +67,7 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
             self._random = np.random.default_rng(seed)
         self._state, observation = self._reset(self._next_key())
         self._slot_of, self._named = {}, [0] * len(self._named)
-        self._welcome(np.asarray(observation.present))
+        self._welcome(np.asarray(observation.present), start=True)
         return self._observed(observation, self._slot_of), {name: {} for name in self.agents}
 
     def step(self, actions: dict[str, Any]) -> Any:
@@ -110,13 +110,15 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
         self.agents = list(self._slot_of)
         return observed, rewards, terminated, truncated, {name: {} for name in everybody}
 
-    def _welcome(self, arrived: np.ndarray) -> None:
-        """Name those who have just arrived."""
-        for slot in np.flatnonzero(arrived):
-            side = self.env.sides[slot]
-            self._named[side] += int(slot > 0)
-            name = f"{self.env.game.members[side]}_{self._named[side]}" if slot else LEARNER
-            self._slot_of[name] = int(slot)
+    def _welcome(self, arrived: np.ndarray, start: bool = False) -> None:
+        """Name those who have just arrived; the learner is who has slot 0 at the start."""
+        for slot in np.flatnonzero(arrived).tolist():
+            name = LEARNER
+            if slot > 0 or not start:
+                side = self.env.sides[slot]
+                self._named[side] += 1
+                name = f"{self.env.game.members[side]}_{self._named[side]}"
+            self._slot_of[name] = slot
         self.agents = list(self._slot_of)
 
     def _observed(

@@ -9,7 +9,7 @@ from dropin.errors import InputError
 from dropin.evaluation.statistics import estimate
 from dropin.published import PublishedCurve
 from dropin.render.charts import Line, Panel, draw_panels
-from dropin.training.directory import RunDirectory, runs_in
+from dropin.training.directory import RunDirectory, runs_of_a_kind
 from dropin.training.table import AMONG, ESTIMATORS, read_table
 
 FEW = 5
@@ -38,6 +38,11 @@ class Curve:
                     values.setdefault(int(row["step"]), []).append(value)
         # Only where all runs have come.
         self.steps = sorted(step for step, each in values.items() if len(each) == len(runs))
+        if not self.steps:
+            raise InputError(
+                f"{label or 'These runs'}: no evaluation that all runs have says anything in the"
+                f" column {column}."
+            )
         self.points = [estimate(values[step]) for step in self.steps]
         self.each = [list(run) for run in zip(*(values[step] for step in self.steps), strict=True)]
         """The values of every run."""
@@ -69,9 +74,7 @@ def curves(
     """One curve for each directory and policy."""
     found = []
     for directory in directories:
-        runs = runs_in(directory)
-        if not runs:
-            raise InputError(f"There is no run in {directory}: a run has a file run.json.")
+        runs = runs_of_a_kind(directory)
         config = RunDirectory(runs[0]).config()
         limit = config.team_limit if team_limit is None else team_limit
         tables = [read_table(run / "evaluation.csv") for run in runs]

@@ -26,8 +26,13 @@ class EvaluationConfig(Checked):
     """Parallel environments."""
     episodes: int = 5
     """Of each environment."""
-    seed: int = 2500
+    seed: int = field(default=2500, metadata={"least": 0})
     """The same at all checkpoints, so that they meet the same situations."""
+
+
+WATCHING = ("evaluation", "log_every")
+"""Settings of a run that do not decide what it learns."""
+_NOT_OF_THE_GAME = ("rules", "team_limit", "slots", "types", "openness")
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,9 @@ class RunConfig(Checked):
                 )
         if not self.own_environment:
             check_rules(self.rules)
+        for name in _NOT_OF_THE_GAME:
+            if name in self.changes:
+                raise InputError(f"The {name.replace('_', ' ')} is no setting of the game.")
         for limit in self.evaluation.team_limits:
             if not isinstance(limit, int) or limit < 2:
                 raise InputError(f"Team limit {limit} is too small: a team has at least 2 agents.")
@@ -79,16 +87,10 @@ class RunConfig(Checked):
         """So many steps in updates, rounded up."""
         return -(-steps // self.steps_per_update)
 
-    def environment(self, slots: int | None = None) -> AdHoc:
-        """The environment that the run trains in."""
-        return make(
-            self.game,
-            rules=self.rules,
-            team_limit=self.team_limit,
-            slots=slots,
-            types=self.types,
-            **self.changes,
-        )
+    def environment(self, **other: Any) -> AdHoc:
+        """The environment that the run trains in; `other` is what should differ from it."""
+        own = {"rules": self.rules, "team_limit": self.team_limit, "types": self.types}
+        return make(self.game, **{**own, **self.changes, **other})
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain values."""
@@ -97,6 +99,8 @@ class RunConfig(Checked):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
         """The settings that were written as `values`."""
+        if not isinstance(values["settings"], Mapping):
+            raise InputError(f"The settings {values['settings']!r} are not a group of settings.")
         settings = from_dict(find_learner(values["learner"]).kind, values["settings"])
         return from_dict(cls, {**values, "settings": settings})
 

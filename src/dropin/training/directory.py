@@ -23,14 +23,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from dropin import __version__
+from dropin.adhoc import AdHoc
 from dropin.agents import AGENT_FILE, Agent, describe, save_agent
 from dropin.config import differences
 from dropin.errors import InputError
 from dropin.evaluation.evaluate import ratios
 from dropin.files import read_arrays, read_json, write_arrays, write_json
+from dropin.games import find as find_game
 from dropin.games.base import Game
 from dropin.training.chunk import Metrics, RunState
-from dropin.training.config import RunConfig
+from dropin.training.config import WATCHING, RunConfig
 from dropin.training.table import EVALUATION, EXTRA_LOSS, METRICS, Table
 from dropin.weights import from_arrays, to_arrays
 
@@ -154,16 +156,20 @@ class RunDirectory:
             raise InputError(f"{self.path} has no checkpoint of step {step:,}.")
         return found
 
-    def save(self, state: Any, agent: Agent, step: int, keep: KeepRule) -> None:
-        """Write a checkpoint and its agent, then remove the oldest beyond those kept."""
+    def save(self, state: Any, agent: Agent, step: int, keep: KeepRule, *, evaluated: bool) -> None:
+        """Write a checkpoint and its agent, then remove the oldest beyond those kept.
+
+        The agents that last are those that were evaluated. They come first: after a checkpoint
+        nobody would miss one.
+        """
         self.metrics.sync()
         self.evaluation.sync()
+        if keep == "agents" and evaluated:
+            save_agent(agent, self.agents / _name(step), step=step)
         about = {"kind": "checkpoint", "step": step, **describe(agent)}
         about["temperature"] = float(agent.temperature)
         write_arrays(self.checkpoint(step), to_arrays(state), about)
         save_agent(agent, self.agent, step=step)
-        if keep == "agents":
-            save_agent(agent, self.agents / _name(step), step=step)
         if keep != "all":
             for old in self.steps()[: -(KEPT if keep == "agents" else keep)]:
                 self.checkpoint(old).unlink()
@@ -246,6 +252,42 @@ def versions() -> dict[str, str]:
     packages = {name: version(name) for name in _PACKAGES}
     own = {"dropin": __version__, "python": platform.python_version()}
     return own | packages | {"XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}
+
+
+def run_environment(
+    directory: Path, game: str | None = None, **other: Any
+) -> tuple[AdHoc, RunConfig]:
+    """The environment that a run was trained in, with what should differ, and its settings.
+
+    `game` is what the user holds the run's game to be.
+    """
+    config = RunDirectory(directory).config()
+    if config.own_environment:
+        raise InputError(f"{directory} was trained in an environment of its own: use Python.")
+    if game is not None and find_game(game).name != config.game:
+        raise InputError(f"{directory} was trained in {config.game!r} and cannot play {game!r}.")
+    return config.environment(**other), config
+
+
+def runs_of_a_kind(directory: Path) -> list[Path]:
+    """The runs in a directory, which must be there and differ in nothing but their seeds."""
+    runs = runs_in(directory)
+    if not runs:
+        raise InputError(f"There is no run in {directory}: a run has a file run.json.")
+
+    def kind(run: Path) -> dict[str, Any]:
+        values = RunDirectory(run).config().as_dict()
+        return {name: each for name, each in values.items() if name not in ("seed", *WATCHING)}
+
+    first = kind(runs[0])
+    for other in runs[1:]:
+        different = differences(first, kind(other))
+        if different:
+            raise InputError(
+                f"The runs in {directory} differ in more than their seeds ({different[0]}): name"
+                " the directory of each kind."
+            )
+    return runs
 
 
 def runs_in(directory: Path) -> list[Path]:

@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -41,6 +41,9 @@ from dropin.training.directory import (
 from dropin.training.reporters import Reporter, on_screen
 from dropin.training.table import AMONG, EXTRA_LOSS, PARTNERS, STRANGERS
 
+PAPER_LIMIT = 5
+"""The largest team limit of the paper's tests."""
+
 
 def train(
     game: str | AdHoc,
@@ -64,7 +67,8 @@ def train(
     """Train a learner in a game and return the agent; all files go to `directory`.
 
     The game is a name, made with `rules`, `team_limit` and `types` as by `dropin.make`, or an
-    environment. `settings` are fields of the learner's settings, `training` those of the loop.
+    environment. `settings` are fields of the learner's settings, or `changes`, a dictionary of
+    fields of the game that differ from its rules; `training` are the settings of the loop.
     Those that are not given, the number of steps among them, are the paper's for the game.
     `keep` is the number of checkpoints that are kept, or "all"; 3 if not given, which with "agents"
     are kept besides the agent of every one. With `resume` a run of the same settings goes on from
@@ -162,6 +166,17 @@ def interruptible() -> Iterator[Callable[[], bool]]:
             signal.signal(each, handler)
 
 
+def _arenas(config: RunConfig, limits: Sequence[int]) -> dict[int, AdHoc]:
+    """The environments in which a run is evaluated.
+
+    They have as many slots as the largest limit. Limits above the paper's have slots of their own:
+    how many agents there are besides those in play may depend on the slots.
+    """
+    usual = max((limit for limit in limits if limit <= PAPER_LIMIT), default=0)
+    wide = {slots: config.environment(slots=slots) for slots in {max(usual, x) for x in limits}}
+    return {limit: wide[max(usual, limit)].with_limit(limit) for limit in limits}
+
+
 class Run:
     """A run in memory, together with its files."""
 
@@ -173,11 +188,9 @@ class Run:
         self.keep: Keep = keep
         self.env = config.environment() if env is None else env
         limits = sorted({config.team_limit, *config.evaluation.team_limits})
-        if env is None:
-            wide = config.environment(slots=max(limits))
-            self.arenas = {limit: wide.with_limit(limit) for limit in limits}
-        else:
-            self.arenas = {limit: env.with_limit(limit) for limit in limits}
+        self.arenas = _arenas(config, limits) if env is None else {
+            limit: env.with_limit(limit) for limit in limits
+        }  # fmt: skip
         self.meets = self.env.interface
         self.joint = find(config.learner).joint
         self.trainer: Any = joint if self.joint else alone
@@ -209,7 +222,7 @@ class Run:
         self.files.metrics.create(ratios + [EXTRA_LOSS] * self.joint)
         self.files.evaluation.create(ratios + [AMONG] * self.joint)
         self.evaluate(reporter)
-        self.save()
+        self.save(evaluated=True)
 
     def restore(self) -> None:
         """The state of the latest good checkpoint."""
@@ -224,9 +237,10 @@ class Run:
         step, config = jnp.int32(self.step), self.config.training
         return float(config.epsilon(step)), float(config.temperature(step))
 
-    def save(self) -> None:
+    def save(self, *, evaluated: bool) -> None:
         """Write a checkpoint."""
-        self.files.save(self.state, self.agent(), self.step, self.keep or KEPT)
+        keep = self.keep or KEPT
+        self.files.save(self.state, self.agent(), self.step, keep, evaluated=evaluated)
 
     def evaluate(self, reporter: Reporter) -> None:
         """Play at every team limit, by every policy that the learner has.
@@ -312,9 +326,9 @@ class Run:
             reporter.metrics(row)
             if self.updates % self.checkpoint_every == 0 or self.updates == self.total:
                 self.evaluate(reporter)
-                self.save()
+                self.save(evaluated=True)
             elif interrupted():
-                self.save()
+                self.save(evaluated=False)
             if interrupted() and self.updates < self.total:
                 return False
         return True

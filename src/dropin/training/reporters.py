@@ -165,7 +165,7 @@ class Json(Reporter):
         self._print(run=run, **message)
 
 
-KEPT = ("steps", "state", "rate", "left")
+SHOWN = ("steps", "state", "rate", "left")
 """What a board knows of a run besides its metrics."""
 IDLE = ("waiting", "done", "saved")
 MOST_ROWS = 16
@@ -233,7 +233,7 @@ class Board(Reporter):
 
     def _table(self, rows: Mapping[str, Row]) -> Grid:
         grid = Grid(box=None, pad_edge=False)
-        more = {name: extras(row, (*METRICS, *KEPT)) for name, row in rows.items()}
+        more = {name: extras(row, (*METRICS, *SHOWN)) for name, row in rows.items()}
         besides = list(dict.fromkeys(column for each in more.values() for column in each))
         columns = ("run", "", "step", "steps/s", "left", "return", "value loss", "prediction",
                    "accuracy", "epsilon", "team", *besides)  # fmt: skip

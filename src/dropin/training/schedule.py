@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from dropin.config import Checked
+
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(Checked):
     """From one value to another in a straight line, then constant.
 
     The value changes every `every` steps only, as in the authors' program.

@@ -181,6 +181,7 @@ def collect_and_judge(
     if outlooks.logits is not None:
         judge = jax.vmap(jax.vmap(prediction_error))
         missed, right, count = map(jnp.sum, judge(outlooks.logits, steps.actions, steps.acted))
+        count = jnp.maximum(count, 1.0)  # Nobody but the learner may be there.
         prediction_loss, accuracy = missed / count, right / count
     judged = Judged(collected, place, target_memory, value_loss, prediction_loss, accuracy)
     return value_loss + prediction_loss, judged

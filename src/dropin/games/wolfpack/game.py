@@ -19,7 +19,7 @@ UP, RIGHT, DOWN, LEFT, STAY = range(5)
 MOVES = np.array([[-1, 0], [0, 1], [1, 0], [0, -1], [0, 0]], np.int32)
 """What each action of a hunter adds to row and column."""
 
-AHEAD, TURN_LEFT, TURN_RIGHT = 0, 5, 6
+TURN_LEFT, TURN_RIGHT = 5, 6
 PREY_ACTIONS = 7
 """Ahead, right, back, left (of where the prey faces), stay, turn left, turn right."""
 DIRECTIONS = ("up", "right", "down", "left")
