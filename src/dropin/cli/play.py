@@ -25,6 +25,8 @@ def play(
 ) -> None:
     """Play one episode, in the terminal or to a GIF, and tell what happened.
 
+    The agent of a run plays in the run's game, where nothing else is given.
+
     Args:
         game: Name of the game, see `dropin games`.
         rules: paper (if not given) or reference.
@@ -32,8 +34,7 @@ def play(
         slots: Places for agents; as many as the team limit if not given.
         seed: The same seed gives the same episode.
         learner: Who plays the learner: random, or a type, see `dropin types`.
-        agent: A trained agent plays the learner: its file, or a run's directory; then what is not
-            given is as in the run.
+        agent: A trained agent plays the learner: its file, or a run's directory.
         policy: Of the agent: greedy, or sampled if it can be drawn from.
         gif: Write the episode to this file instead of showing it.
         force: Write over a file that exists.
