@@ -45,7 +45,9 @@ bench: $(DEV)
 # The pages of results, drawn anew from the runs that are kept in docs/results/learning.
 results: $(DEV)
 	for item in $(REPRODUCED); do $(BIN)/dropin reproduce $$item --rules reference --seeds 2 --draw \
-	--use docs/results/learning --directory docs/results/reference || exit 1; done
+	--use docs/results/learning --directory docs/results/reference || exit 1; \
+	$(BIN)/dropin reproduce $$item --scale 0.05 --draw \
+	--use docs/results/learning --directory docs/results/small || exit 1; done
 
 docs: $(DEV)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site

@@ -106,6 +106,8 @@ def test_figure_2_has_our_curves_and_the_papers(tmp_path):
     assert ours.lines[0].each == [[9.0, 8.0, 0.0], [0.0, 6.0, 7.0]]
     assert paper.lines[0].dashed
     assert len(paper.lines[0].x) == 40
+    # Beside the paper's millions of steps a small version would be a dot.
+    assert not outcome.charts[0].shared
 
 
 def test_in_figure_3a_who_does_not_shoot_hits_nothing(tmp_path):

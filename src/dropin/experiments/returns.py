@@ -70,10 +70,16 @@ def training_curves(collected: Collected) -> Outcome:
     panels = _ours(collected) + _theirs(collected)
     return Outcome(
         [Sheet("Returns in training, team limit 3", columns, rows, note)],
-        [Chart("curves", caption, panels, across=len(collected.games), shared=True)],
+        [_chart("curves", caption, panels, collected)],
         _bands(collected),
         numbers,
     )
+
+
+def _chart(name: str, caption: str, panels: Sequence[Panel], collected: Collected) -> Chart:
+    """A column for each game; a small version has axes of its own."""
+    shared = not collected.choices.small
+    return Chart(name, caption, panels, across=len(collected.games), shared=shared)
 
 
 def _bands(collected: Collected) -> list[str]:
@@ -147,7 +153,7 @@ def among_partners(collected: Collected) -> Outcome:
     caption = "Returns in training, among partners and among strangers."
     return Outcome(
         [Sheet("Among partners and among strangers", columns, rows, note)],
-        [Chart("partners", caption, panels, across=len(collected.games), shared=True)],
+        [_chart("partners", caption, panels, collected)],
         _bands(collected),
         numbers,
     )
