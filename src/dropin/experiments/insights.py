@@ -26,8 +26,8 @@ PAPER_CORRELATION = 0.85
 """Of the paper's text, between the first of the four situations and the return."""
 
 
-STATES = "over the states that a run was looked at in"
-"""What intervals are over. States of an episode are alike, so they are too narrow."""
+STATES = "over the states that a run was looked at in, as if these were independent"
+"""What intervals are over."""
 
 
 def _states(collected: Collected) -> str:
@@ -183,8 +183,8 @@ def values_of_shooting(collected: Collected) -> Outcome:
                 }
                 lines = [_line(where, run.steps, each) for where, each in series.items()]
                 panels.append(Panel(f"{title}: {what}", lines, up=what))
-                cells = [" ".join(_said(each[-1])) for each in series.values()]
-                rows.append((title, what, *cells))
+                ends = [_said(each[-1]) for each in series.values()]
+                rows.append((title, what, *(f"{mean} ({interval})" for mean, interval in ends)))
             numbers[title] = {"steps": run.steps, "found": found}
     columns = ("run", "what", "attacker in range, at the end", "none in range, at the end")
     sheet = Sheet("Values of shooting", columns, rows, PICTURE)
