@@ -156,7 +156,9 @@ class RunDirectory:
             raise InputError(f"{self.path} has no checkpoint of step {step:,}.")
         return found
 
-    def save(self, state: Any, agent: Agent, step: int, keep: KeepRule, *, evaluated: bool) -> None:
+    def save(
+        self, state: Any, agent: Agent, step: int, keep: KeepRule, *, evaluated: bool = True
+    ) -> None:
         """Write a checkpoint and its agent, then remove the oldest beyond those kept.
 
         The agents that last are those that were evaluated. They come first: after a checkpoint
