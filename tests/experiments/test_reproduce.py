@@ -104,6 +104,7 @@ def test_a_driver_that_is_killed_and_started_again_gives_the_same_table(tmp_path
     assert numbers(cut) == numbers(whole)
 
 
+@pytest.mark.filterwarnings("ignore:os.fork")  # Ray starts its processes so; they use no JAX.
 def test_two_nodes_of_a_cluster_one_of_which_dies(tmp_path):
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
