@@ -86,6 +86,11 @@ def differences(one: Mapping[str, Any], two: Mapping[str, Any], prefix: str = ""
     return found
 
 
+def given(**options: Any) -> dict[str, Any]:
+    """Those of the options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Nested settings with some of them changed."""
     merged = dict(values)

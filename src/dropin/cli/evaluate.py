@@ -6,6 +6,7 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from dropin.cli.show import show_table
+from dropin.config import given
 
 
 def evaluate(
@@ -41,8 +42,7 @@ def evaluate(
     from dropin.evaluation.statistics import Estimate, estimate
     from dropin.training.directory import run_environment, runs_in, runs_of_a_kind
 
-    options = {"rules": rules, "team_limit": team_limit, "types": types}
-    given = {name: value for name, value in options.items() if value is not None}
+    options = given(rules=rules, team_limit=team_limit, types=types)
     how = {"policy": policy, "episodes": episodes, "estimator": estimator, "seed": seed}
     laws, limit = rules or "paper", 3 if team_limit is None else team_limit
     rows = []
@@ -55,11 +55,11 @@ def evaluate(
     means, plain, number = [], [], 0
     for each in runs or [who]:
         if isinstance(each, Path):
-            env, config = run_environment(each, game, **given)
+            env, config = run_environment(each, game, **options)
             laws, limit = rules or config.rules, int(env.team.limit)
             result = play_episodes(each, env, partners=partners, **how)
         else:
-            result = play_episodes(each, game, partners=partners, **how, **given)
+            result = play_episodes(each, game, partners=partners, **how, **options)
         means.append(result.mean)
         number += result.returns.size
         shaped = result.unshaped is not None

@@ -7,6 +7,7 @@ from typing import Annotated
 from rich.console import Console
 from tyro.conf import Positional, arg
 
+from dropin.config import given
 from dropin.errors import InputError
 
 
@@ -51,12 +52,11 @@ def play(
     from dropin.render.story import story
     from dropin.training.directory import RunDirectory, run_environment
 
-    options = {"rules": rules, "team_limit": team_limit, "slots": slots}
-    given = {name: value for name, value in options.items() if value is not None}
+    options = given(rules=rules, team_limit=team_limit, slots=slots)
     if agent is not None and RunDirectory(agent).exists:
-        env, _ = run_environment(agent, game, **given)
+        env, _ = run_environment(agent, game, **options)
     else:
-        env = make(game, **given)
+        env = make(game, **options)
     console = Console(highlight=False)
     who = player(env, learner) if agent is None else load_player(agent, env, policy)
     moments = list(record(env, who, seed))

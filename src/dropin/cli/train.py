@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from dropin.config import merge, parse_settings
+from dropin.config import given, merge, parse_settings
 from dropin.errors import InputError
 
 _MOST_SEEDS = 1000
@@ -58,19 +58,18 @@ def train(
         core: Run on this core alone.
         wait: Seconds to wait for another process that trains in the directory.
     """
-    options = {
-        "game": game,
-        "learner": learner,
-        "steps": steps,
-        "seed": seed,
-        "rules": rules,
-        "team_limit": team_limit,
-        "types": None if types is None else list(types),
-        "checkpoint_every": checkpoint_every,
-        "evaluation": None if test_limits is None else {"team_limits": list(test_limits)},
-    }
-    given = {name: value for name, value in options.items() if value is not None}
-    changes = merge(given, parse_settings(set))
+    options = given(
+        game=game,
+        learner=learner,
+        steps=steps,
+        seed=seed,
+        rules=rules,
+        team_limit=team_limit,
+        types=None if types is None else list(types),
+        checkpoint_every=checkpoint_every,
+        evaluation=None if test_limits is None else {"team_limits": list(test_limits)},
+    )
+    changes = merge(options, parse_settings(set))
     kept = _kept(keep)
     if resume is None and (game is None or learner is None):
         raise InputError("Give a game and a learner, as in: dropin train lbf gpl-q")

@@ -11,6 +11,7 @@ import numpy as np
 from dropin.adhoc import AdHoc, make
 from dropin.agents import Agent, agent_player, load_agent
 from dropin.compilation import use_cache
+from dropin.config import given
 from dropin.errors import InputError, StoppedError, unknown
 from dropin.evaluation.rollout import rollout
 from dropin.evaluation.statistics import Estimate, estimate
@@ -132,13 +133,12 @@ def evaluate(
         if not isinstance(who, Agent):
             raise InputError(f"In which game should {who!r} play?")
         game = who.meets.game
-    options = {"rules": rules, "team_limit": team_limit, "types": types, **changes}
-    given = {name: value for name, value in options.items() if value is not None}
+    options = given(rules=rules, team_limit=team_limit, types=types, **changes)
     if isinstance(game, str):
-        env = make(game, **given)
-    elif given:
+        env = make(game, **options)
+    elif options:
         raise InputError(
-            f"The environment is there already, with its own {', '.join(given)}: give these along"
+            f"The environment is there already, with its own {', '.join(options)}: give these along"
             " with the name of a game."
         )
     else:

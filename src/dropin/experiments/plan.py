@@ -86,12 +86,11 @@ def plan(
     for name, configs in wanted.items():
         for config in configs:
             kept = found.get(identity(config))
-            new = Kept(home / _directory(config), config)
             if kept is not None and _serves(kept, config, choices.column, agents):
                 jobs.append(Job(name, kept, Progress.DONE))
                 continue
             if kept is None or not _goes_on(kept, config, home):
-                kept = new
+                kept = Kept(home / _directory(config), config)
             progress = Progress.BEGUN if kept.step >= 0 else Progress.MISSING
             jobs.append(Job(name, kept, progress))
     return jobs
