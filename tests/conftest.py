@@ -5,16 +5,18 @@ import jax
 import pytest
 from hypothesis import settings
 
-# Most of the suite's time is compilation, so programs are hardly optimised here. What was compiled
-# once is kept. Both hold for the processes that tests start as well.
+# Most of the suite's time is compilation, so programs are hardly optimised here, and what one
+# process has compiled the others read, those that tests start as well.
 os.environ["XLA_FLAGS"] = (
     "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
     " --xla_cpu_use_fusion_emitters=false"
 )
-CACHE = Path(__file__).parent.parent / ".cache" / "tests"
-os.environ["DROPIN_CACHE"] = str(CACHE)
-jax.config.update("jax_compilation_cache_dir", str(CACHE / "jax"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+for name, value in {
+    "jax_compilation_cache_dir": str(Path(__file__).parent.parent / ".cache" / "tests"),
+    "jax_persistent_cache_min_compile_time_secs": 0.0,
+}.items():
+    os.environ[name.upper()] = str(value)
+    jax.config.update(name, value)
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")

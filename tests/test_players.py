@@ -8,6 +8,7 @@ from dropin.evaluation.evaluate import run_episodes
 from dropin.players import player
 
 
+@pytest.mark.parametrize("rules", ["paper", pytest.param("reference", marks=pytest.mark.slow)])
 def test_a_heuristic_in_the_learners_place_beats_chance(rules):
     env = make("lbf", rules=rules, team_limit=3, types=["H8"])
     heuristic, chance = (

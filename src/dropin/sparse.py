@@ -37,7 +37,8 @@ def where_needed(
     """
     arrays, rest = eqx.partition((given, shared), eqx.is_array)
     leaves, structure = jax.tree.flatten(rest)
-    return _single(_Whole(function, tuple(leaves), structure), block)(needed, *arrays)
+    whole = _traced_once(_Whole(function, tuple(leaves), structure))
+    return _single(whole, block)(needed, *arrays)
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,12 @@ class _Whole:
     def __call__(self, given: Any, shared: Any) -> Any:
         rest = jax.tree.unflatten(self.structure, self.leaves)
         return self.function(*eqx.combine((given, shared), rest))
+
+
+@lru_cache(512)
+def _traced_once(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The same; what it does alone, in a batch and to shapes is found out by one call of it."""
+    return jax.jit(function, inline=True)
 
 
 @lru_cache(512)
@@ -135,9 +142,9 @@ def _in_blocks(
     count = jnp.sum(needed)
     place = jnp.where(needed, jnp.cumsum(needed) - 1, number + block)
     index = jnp.zeros(number + block, jnp.int32).at[place].set(jnp.arange(number), mode="drop")
-    some = jax.tree.map(lambda leaf: leaf[:1], given)
-    shapes = jax.eval_shape(jax.vmap(function, in_axes=(0, None)), some, shared)
-    nothing = jax.tree.map(lambda each: jnp.zeros((number, *each.shape[1:]), each.dtype), shapes)
+    some = jax.tree.map(lambda leaf: leaf[0], given)
+    shapes = jax.eval_shape(function, some, shared)
+    nothing = jax.tree.map(lambda each: jnp.zeros((number, *each.shape), each.dtype), shapes)
 
     def go_on(carry: tuple[Array, Any]) -> Array:
         return carry[0] < count

@@ -46,7 +46,7 @@ def kill_once(process, directory, rng):
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     directory = tmp_path_factory.mktemp("kill") / "whole"
-    finish(dropin("lbf", "gpl-q", *ARGUMENTS, "--directory", str(directory)))
+    tiny.run(directory, steps=STEPS, checkpoint_every=200)
     return directory
 
 

@@ -34,10 +34,7 @@ SETTINGS = {
 }
 
 
-QUICK = {
-    ("lbf", "ql-am"), ("lbf", "gnn-am"), ("lbf", "dgn"), ("lbf", "maddpg"),
-    ("wolfpack", "gnn-am"), ("fortattack", "ql-am"), ("fortattack", "dgn"),
-}  # fmt: skip
+QUICK = {("lbf", "maddpg"), ("wolfpack", "gnn-am"), ("fortattack", "ql-am"), ("fortattack", "dgn")}
 """Every kind of network and of game. What QL and GNN do is a part of what QL-AM and GNN-AM do."""
 
 

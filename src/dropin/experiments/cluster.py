@@ -16,7 +16,7 @@ from dropin.training.many import board_for, raise_failures, tell
 from dropin.training.reporters import Board, Pace, Reporter
 from dropin.training.table import read_table
 
-PASSED_ON = ("JAX_PLATFORMS", "XLA_FLAGS", "DROPIN_CACHE")
+PASSED_ON = ("JAX_PLATFORMS", "XLA_FLAGS", "DROPIN_CACHE", "JAX_COMPILATION_CACHE_DIR")
 """Environment variables of the driver that decide the bits of a run, or how fast it begins."""
 PATIENCE = 180.0
 """Seconds until the file system has given up the lock of a run whose node died."""
