@@ -124,7 +124,7 @@ def test_the_final_observation_is_the_end_and_the_next_one_the_new_start(rules):
 def test_without_restart_the_episode_stays_at_its_end():
     env = make("lbf", team_limit=3, horizon=4)
     step = eqx.filter_jit(env.step)
-    state, _ = env.reset(jax.random.key(0))
+    state, _ = eqx.filter_jit(env.reset)(jax.random.key(0))
     for number in range(4):
         key = jax.random.key(number)
         restarted, ours = step(key, state, jnp.int32(0))
@@ -147,7 +147,7 @@ def test_limits_can_differ_between_parallel_environments():
     envs = eqx.tree_at(lambda env: env.team.limit, env, limits)
     axes = jax.tree.map(lambda leaf: 0 if leaf is limits else None, envs)
     resetting = eqx.filter_vmap(lambda env, key: env.reset(key), in_axes=(axes, 0))
-    _, observations = resetting(envs, jax.random.split(jax.random.key(0), 4))
+    _, observations = eqx.filter_jit(resetting)(envs, jax.random.split(jax.random.key(0), 4))
     assert observations.present.sum(axis=1).tolist() == [2, 3, 4, 5]
 
 
@@ -160,7 +160,7 @@ def test_one_compilation_serves_every_limit():
         return env.step(key, state, jnp.int32(0))
 
     env = make("lbf", team_limit=3, slots=5)
-    state, _ = env.reset(jax.random.key(0))
+    state, _ = eqx.filter_jit(env.reset)(jax.random.key(0))
     for limit in (3, 5, 2):
         state, _ = step(with_limit(env, limit), jax.random.key(limit), state)
     assert len(compiled) == 1
@@ -169,7 +169,7 @@ def test_one_compilation_serves_every_limit():
 def test_a_schedule_drives_the_team():
     script = Scripted([1], [(2, "enters", 2), (4, "leaves", 1)])
     env = make("lbf", team_limit=3, openness=script)
-    state, _ = env.reset(jax.random.key(0))
+    state, _ = eqx.filter_jit(env.reset)(jax.random.key(0))
     sizes = []
     for number in range(5):
         sizes.append(np.asarray(state.game.present).astype(int).tolist())

@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from dropin.models.coordination import (
-    CoordinationGraph,
-    joint_value,
-    marginal_values,
-    partners,
-    turned,
-)
+from dropin.models import coordination
+from dropin.models.coordination import CoordinationGraph, partners, turned
 
 ACTIONS, TYPES, UNITS, RANK = 3, 5, 7, 2
+joint_value = eqx.filter_jit(coordination.joint_value)
+marginal_values = eqx.filter_jit(coordination.marginal_values)
+utilities_of = eqx.filter_jit(CoordinationGraph.__call__)
 
 
 @pytest.fixture(autouse=True)
@@ -72,8 +70,9 @@ def test_the_joint_value_is_the_sum_over_agents_and_pairs(pair_input, slots):
     network, types = graph(pair_input), draw(slots, slots, TYPES)
     individual, pairs = slow_utilities(network, types)
     everybody = jnp.ones(slots, bool)
+    utilities = utilities_of(network, types)
     for actions in product(range(ACTIONS), repeat=slots):
-        fast = joint_value(network(types), jnp.array(actions), everybody)
+        fast = joint_value(utilities, jnp.array(actions), everybody)
         assert float(fast) == pytest.approx(slow_joint(individual, pairs, actions), abs=1e-9)
 
 
@@ -88,7 +87,7 @@ def test_the_marginal_value_is_the_expectation_of_the_joint_value(pair_input, sl
     for actions in product(range(ACTIONS), repeat=slots):
         weight = np.prod([chances[j, actions[j]] for j in range(1, slots)])
         expected[actions[0]] += weight * slow_joint(individual, pairs, actions)
-    fast = marginal_values(network(types), chances, jnp.ones(slots, bool))
+    fast = marginal_values(utilities_of(network, types), chances, jnp.ones(slots, bool))
     assert np.asarray(fast) == pytest.approx(expected, abs=1e-9)
 
 
@@ -98,11 +97,16 @@ def test_permuting_teammates_changes_nothing(pair_input):
     chances, present = jax.nn.softmax(chances), jnp.array([True, True, False, True, True])
     actions = jnp.array([0, 2, 1, 0, 2])
     order = jnp.array([0, 3, 1, 4, 2])
-    assert joint_value(network(types), actions, present) == pytest.approx(
-        float(joint_value(network(types[order]), actions[order], present[order])), abs=1e-9
+    assert joint_value(utilities_of(network, types), actions, present) == pytest.approx(
+        float(joint_value(utilities_of(network, types[order]), actions[order], present[order])),
+        abs=1e-9,
     )
-    assert np.asarray(marginal_values(network(types), chances, present)) == pytest.approx(
-        np.asarray(marginal_values(network(types[order]), chances[order], present[order])),
+    assert np.asarray(
+        marginal_values(utilities_of(network, types), chances, present)
+    ) == pytest.approx(
+        np.asarray(
+            marginal_values(utilities_of(network, types[order]), chances[order], present[order])
+        ),
         abs=1e-9,
     )
 
@@ -114,12 +118,14 @@ def test_an_absent_slot_changes_nothing_whatever_is_in_it(pair_input):
     present = jnp.array([True, True, False, True])
     here = jnp.array([0, 1, 3])
     garbage = types.at[2].set(1e6)
-    without = network(types[here])
+    without = utilities_of(network, types[here])
     for held in (types, garbage):
-        assert joint_value(network(held), actions, present) == pytest.approx(
+        assert joint_value(utilities_of(network, held), actions, present) == pytest.approx(
             float(joint_value(without, actions[here], present[here])), abs=1e-9
         )
-        assert np.asarray(marginal_values(network(held), chances, present)) == pytest.approx(
+        assert np.asarray(
+            marginal_values(utilities_of(network, held), chances, present)
+        ) == pytest.approx(
             np.asarray(marginal_values(without, chances[here], present[here])), abs=1e-9
         )
 
@@ -127,7 +133,7 @@ def test_an_absent_slot_changes_nothing_whatever_is_in_it(pair_input):
 @PAIR_INPUTS
 def test_a_pair_utility_is_the_transpose_of_the_one_seen_from_the_other_side(pair_input):
     network, types = graph(pair_input), draw(5, 4, TYPES)
-    factors = network(types).factors
+    factors = utilities_of(network, types).factors
     _, pairs = slow_utilities(network, types)
     for j, k in product(range(4), repeat=2):
         if j != k:
@@ -139,7 +145,10 @@ def test_the_learners_own_prediction_is_not_used():
     network, types = graph("pair"), draw(6, 3, TYPES)
     chances = jax.nn.softmax(draw(7, 3, ACTIONS))
     other = chances.at[0].set(jnp.array([1.0, 0.0, 0.0]))
-    values = [marginal_values(network(types), each, jnp.ones(3, bool)) for each in (chances, other)]
+    values = [
+        marginal_values(utilities_of(network, types), each, jnp.ones(3, bool))
+        for each in (chances, other)
+    ]
     assert np.array_equal(*values)
 
 

@@ -35,9 +35,14 @@ def advance(env, key, now, actions):
     return env.step_all(key, now, actions, restart=False)
 
 
+@eqx.filter_jit
+def start(env, key):
+    return env.reset(key)
+
+
 def placed(env, here):
     """An environment's state at this state of the game."""
-    now, _ = eqx.filter_jit(env.reset)(jax.random.key(0))
+    now, _ = start(env, jax.random.key(0))
     return eqx.tree_at(lambda each: each.game, now, here)
 
 
@@ -123,7 +128,7 @@ def test_in_a_closed_game_the_shot_do_not_return():
 @given(seed=st.integers(0, 10**6))
 def test_nobody_is_anywhere_beyond_the_limit(seed):
     env = arena(team_limit=3, slots=4, attackers=2)
-    _, seen = env.reset(jax.random.key(seed))
+    _, seen = start(env, jax.random.key(seed))
     assert seen.present.tolist() == [True] * 3 + [False] + [True] * 2
 
 

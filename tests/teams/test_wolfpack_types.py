@@ -34,12 +34,16 @@ KINDS = {
 }
 
 
+BATCH = 50
+"""So many positions are looked at in one call, so that one program does for all tests."""
+
+
 def _likely(rules):
-    """(state, radius [slot], company [slot]) -> chances of the actions, [type, slot, action]."""
+    """(rows of states, radius [slot], company [slot]) -> chances, [type, slot, action], of many."""
     look = Look(preset(rules), PATIENCE[rules])
 
-    def of(here, radius, company):
-        views = look(Dice(jax.random.key(0)), here, jnp.zeros(SLOTS, jnp.uint32))
+    def of(rows, radius, company):
+        views = look(Dice(jax.random.key(0)), State(*rows, ()), jnp.zeros(SLOTS, jnp.uint32))
 
         def each(kind):
             def one(view, radius, company):
@@ -50,22 +54,20 @@ def _likely(rules):
 
         return jnp.stack([each(kind) for kind in KINDS[rules].values()])
 
-    return jax.jit(of)
+    return jax.jit(jax.vmap(of))
 
 
 LIKELY = {rules: _likely(rules) for rules in KINDS}
-LIKELY_ALL = {
-    rules: jax.jit(jax.vmap(lambda rows, *more, one=one: one(State(*rows, ()), *more)))
-    for rules, one in LIKELY.items()
-}
 
 
 def likely(name, hunters, prey, slot=1, rules="reference", radius=2, company=1, captured=None):
     """The chances of the actions of the hunter in a slot, if it were of this type."""
     rows = [*hunters, *[None] * (SLOTS - len(hunters))]
     here = state(rows, prey, captured=captured)
-    each = jnp.full(SLOTS, radius), jnp.full(SLOTS, company)
-    table = np.asarray(LIKELY[rules](here, *each))
+    each = np.full(SLOTS, radius, np.int32), np.full(SLOTS, company, np.int32)
+    parts = (tuple(jax.tree.leaves(here)), *each)
+    many = jax.tree.map(lambda part: np.repeat(np.asarray(part)[None], BATCH, axis=0), parts)
+    table = np.asarray(LIKELY[rules](*many))[0]
     return table[list(KINDS[rules]).index(name), slot]
 
 
@@ -208,7 +210,10 @@ def test_each_type_agrees_with_its_rule_on_random_positions(number, rules):
     rows = [np.stack(parts) for parts in zip(*map(rows_of, slow), strict=True)]
     radius = random.integers(2, 6, (number, SLOTS)).astype(np.int32)
     company = random.integers(1, 3, (number, SLOTS)).astype(np.int32)
-    got = np.asarray(LIKELY_ALL[rules](rows, radius, company))
+    batches = [each.reshape(-1, BATCH, *each.shape[1:]) for each in (*rows, radius, company)]
+    got = np.concatenate([
+        LIKELY[rules](each[:-2], *each[-2:]) for each in zip(*batches, strict=True)
+    ])  # fmt: skip
     ways = 0
     for k, game in enumerate(slow):
         for slot in range(SLOTS):
