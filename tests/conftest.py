@@ -32,19 +32,24 @@ def rules(request) -> str:
 
 
 LONG = (
-    "test_train_baselines",
-    "test_wolfpack_types",
     "test_docs",
-    "test_training_commands",
-    "test_lbf_types",
+    "test_train_baselines",
     "test_slow_update",
-    "test_adhoc",
+    "test_training_commands",
     "test_openness",
-    "test_coordination",
-    "test_players",
+    "test_adhoc",
     "test_joint",
-    "test_kill",
     "test_fortattack",
+    "test_lbf",
+    "test_wolfpack_types",
+    "test_analysis",
+    "test_lbf_types",
+    "test_players",
+    "test_kill",
+    "test_examples",
+    "test_coordination",
+    "test_fortattack_types",
+    "test_fortattack_teams",
 )
 """Files that take long, the longest first: no process is left alone with one at the end."""
 
