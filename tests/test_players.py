@@ -17,6 +17,7 @@ def test_a_heuristic_in_the_learners_place_beats_chance(rules):
     assert heuristic > 1.5 * chance > 0
 
 
+@pytest.mark.slow
 def test_a_hunter_in_the_learners_place_beats_chance():
     env = make("wolfpack", types=["H6"], horizon=100)
     hunter, chance = (
