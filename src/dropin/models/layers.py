@@ -1,6 +1,7 @@
 """Layers."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -9,17 +10,24 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 
 def draw_weights(
-    key: PRNGKeyArray, bound: float, rows: int, columns: int
-) -> Float[Array, "row column"]:
-    """Numbers that are uniform within a bound.
+    key: PRNGKeyArray, bound: float, inputs: int, outputs: int
+) -> tuple[Float[Array, "input output"], Float[Array, " output"]]:
+    """Weights and a bias that are uniform within a bound.
 
-    As many as a power of two are drawn, of which the first are used, so that a network with many
-    sizes of layers compiles few programs.
+    As many numbers as a power of two are drawn, of which the first are used, so that a network with
+    many sizes of layers compiles few programs.
     """
-    number = rows * columns
-    enough = 1 << (number - 1).bit_length()
+    enough = 1 << ((inputs + 1) * outputs - 1).bit_length()
     drawn = jax.random.uniform(key, (enough,), minval=-bound, maxval=bound)
-    return drawn[:number].reshape(rows, columns)
+    return _cut(drawn, inputs, outputs)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _cut(
+    drawn: Float[Array, " number"], inputs: int, outputs: int
+) -> tuple[Float[Array, "input output"], Float[Array, " output"]]:
+    rows = drawn[: (inputs + 1) * outputs].reshape(inputs + 1, outputs)
+    return rows[:-1], rows[-1]
 
 
 class Linear(eqx.Module):
@@ -29,8 +37,7 @@ class Linear(eqx.Module):
     bias: Float[Array, " output"]
 
     def __init__(self, inputs: int, outputs: int, *, key: PRNGKeyArray):
-        drawn = draw_weights(key, inputs**-0.5, inputs + 1, outputs)
-        self.weight, self.bias = drawn[:-1], drawn[-1]
+        self.weight, self.bias = draw_weights(key, inputs**-0.5, inputs, outputs)
 
     def __call__(self, x: Float[Array, "*n input"]) -> Float[Array, "*n output"]:
         """The layer's output."""
@@ -87,8 +94,7 @@ class LSTM(eqx.Module):
     bias: Float[Array, " gates"]
 
     def __init__(self, inputs: int, units: int, *, key: PRNGKeyArray):
-        drawn = draw_weights(key, units**-0.5, inputs + units + 1, 4 * units)
-        self.weight, self.bias = drawn[:-1], drawn[-1]
+        self.weight, self.bias = draw_weights(key, units**-0.5, inputs + units, 4 * units)
 
     def start(self, slots: int) -> LSTMState:
         """The state of those who have just arrived: zero."""
