@@ -1,97 +1,84 @@
-"""Whether the types of FortAttack ask for adaptation.
+"""Whether the types of FortAttack demand adaptation.
 
-For each pair of a guard type and an attacker type a learner is trained by PPO, with teammates and
-attackers of these types alone, under the rules `reference` with team limit 3. Then each of them
-meets every pair. If one way of playing were good in all of them, the learner that was trained in a
-pair would do no better there than the others.
+For each pair of a guard type and an attacker type a learner is trained by PPO with teammates and
+attackers of these types alone, under the rules `reference` with team limit 3. Then each learner
+plays with every pair. If one way of playing were good everywhere, the learner that was trained with
+a pair would do no better there than the others.
 
     python benchmarks/adaptation.py DIRECTORY [--steps 1000000] [--episodes 640]
 
-What is trained is kept in the directory; the same command goes on.
+What has been trained is kept in the directory; the same command continues.
 """
 
 import argparse
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import numpy as np
 
 import dropin
-from dropin.adhoc import AdHoc
-from dropin.compilation import use_cache
+from dropin._xla.cache import use_cache
+from dropin.core.arrays import from_arrays
+from dropin.core.files import read_arrays
+from dropin.env import AnyEnv
 from dropin.evaluation.evaluate import run_episodes
-from dropin.files import read_arrays
-from dropin.players import TypePlayer
-from dropin.teams.fortattack.learned import FighterNet, LearnedFighter
-from dropin.teams.pool import Pool
-from dropin.weights import from_arrays
-from dropin.zoo.fights import ATTACKERS, GUARDS
-from dropin.zoo.ppo import PPO, Arenas, Learning, Squad
-from dropin.zoo.recipe import Score, prepare
+from dropin.games.fortattack.learned import FighterNetwork, LearnedFighter
+from dropin.policies import TypePolicy
+from dropin.zoo.batched_env import BatchedEnv
+from dropin.zoo.fortattack_matches import ATTACKER_TYPES, GUARD_TYPES
+from dropin.zoo.fortattack_ppo import TeamRecipe
+from dropin.zoo.recipe import Measurement, run_recipe
 
-PAIRS = tuple(product(GUARDS, ATTACKERS))
+PAIRS = tuple(product(GUARD_TYPES, ATTACKER_TYPES))
 
 
-def meeting(guard: str, attacker: str) -> AdHoc:
-    """An environment with teammates of one type and attackers of one type."""
+def make_env(guard: str, attacker: str) -> AnyEnv:
+    """Make an environment with teammates of one type and attackers of one type."""
     return dropin.make("fortattack", rules="reference", types=[guard, attacker])
 
 
 @dataclass(frozen=True)
-class Response(PPO):
-    """Only the learner learns."""
+class Response(TeamRecipe):
+    """Trains the learner's slot alone."""
 
-    name: ClassVar[str]
-    about: ClassVar[str] = "a learner among others of one type a side"
-    how: ClassVar[str] = "PPO"
+    summary: ClassVar[str] = "a learner among others of one type a side"
+    method: ClassVar[str] = "PPO"
+    learning: ClassVar = (range(1),)
 
     guard: str = ""
     attacker: str = ""
 
-    def field(self) -> Arenas:
-        """The learner's slot is a squad."""
-        return Arenas.of([meeting(self.guard, self.attacker)], self.arenas)
+    def make_env(self) -> BatchedEnv:
+        """Make the environments to train in."""
+        return BatchedEnv.from_envs([make_env(self.guard, self.attacker)], self.num_envs)
 
-    def start(self, seed: int) -> Learning:
-        """A squad of one."""
-        key, one = jax.random.split(jax.random.key(seed))
-        return self.begin((Squad.fresh(0, 1, one),), key)
-
-    def advance(self, state: Learning) -> tuple[Learning, dict[str, Any]]:
-        """A chunk of updates."""
-        return self.train(state)
-
-    def weights(self, state: Learning) -> FighterNet:
-        """The learner's policy."""
-        return state.squads[0].policy
-
-    def scores(self, weights: FighterNet) -> list[Score]:
-        """What it gets where it was trained."""
-        return [Score.of("return", self.name, returns(weights, self.guard, self.attacker, 64))]
+    def measure(self, params: FighterNetwork) -> list[Measurement]:
+        """Measure the return where it was trained."""
+        values = returns(params, self.guard, self.attacker, 64)
+        return [Measurement.from_values("return", self.name, values)]
 
 
-def returns(net: FighterNet, guard: str, attacker: str, episodes: int) -> np.ndarray:
-    """Of a learner with this policy among a pair of types."""
-    env = meeting(guard, attacker)
-    who = TypePlayer(Pool([LearnedFighter("learner", "", net)], env.team.pool.look))
-    played = run_episodes(env, who, envs=64, episodes=-(-episodes // 64), seed=7)
+def returns(network: FighterNetwork, guard: str, attacker: str, episodes: int) -> np.ndarray:
+    """Return the returns of a learner with this policy among a pair of types."""
+    env = make_env(guard, attacker)
+    policy = TypePolicy(LearnedFighter("learner", "", network), env.team.pool.observer)
+    played = run_episodes(env, policy, num_envs=64, episodes=-(-episodes // 64), seed=7)
     return np.asarray(played.returns).reshape(-1)
 
 
-def trained(directory: Path, steps: int, guard: str, attacker: str) -> FighterNet:
-    """A learner for a pair, from the directory if it is there."""
+def trained(directory: Path, steps: int, guard: str, attacker: str) -> FighterNetwork:
+    """Return the learner of a pair, from the directory if it is there."""
     name = f"{guard}-{attacker}"
     recipe = type(name, (Response,), {"name": name})(steps=steps, guard=guard, attacker=attacker)
     path = directory / f"{name}.safetensors"
     if not path.exists():
-        prepare(recipe, directory)
-    build: Callable[[], FighterNet] = lambda: FighterNet(key=jax.random.key(0))  # noqa: E731
-    return from_arrays(jax.eval_shape(build), read_arrays(path)[0], path)
+        run_recipe(recipe, directory)
+    template = jax.eval_shape(lambda: FighterNetwork(key=jax.random.key(0)))
+    return from_arrays(template, read_arrays(path)[0], path)
 
 
 def main() -> None:
@@ -114,7 +101,7 @@ def main() -> None:
 
 
 def show(met: np.ndarray, options: argparse.Namespace) -> None:
-    """Rows are learners, columns where they play."""
+    """Print a table: rows are learners, columns where they play."""
     names = ["-".join(pair) for pair in PAIRS]
     print(
         f"FortAttack, reference, limit 3: mean returns of {options.episodes} episodes; rows: where"

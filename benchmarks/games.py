@@ -44,10 +44,10 @@ def slow_rate(game: str, rules: str, seconds: float) -> float:
             networks,
         )
 
-        from dropin.teams.fortattack.learned import FighterNet
-        from dropin.weights import to_arrays
+        from dropin.core.arrays import to_arrays
+        from dropin.games.fortattack.learned import FighterNetwork
 
-        untrained = to_arrays(FighterNet(key=jax.random.key(0)))
+        untrained = to_arrays(FighterNetwork(key=jax.random.key(0)))
         fort = SlowTeams(rules, SLOTS, networks(untrained))
 
         def step() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import dropin
 from dropin.cli.show import show_table
 from dropin.evaluation.statistics import estimate
-from dropin.training.directory import runs_in
+from dropin.training.run_directory import runs_in
 
 SEEN = (1, 5)
 """Levels of objects with three agents."""

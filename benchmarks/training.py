@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 PARTS = {
@@ -41,17 +40,20 @@ TEAMS = (3, 5, 10, 20, 40)
 GRID = 20  # For the large teams, which need room.
 
 
-def useful_flops(slots: int, meets: Any, config: Any, steps: int) -> float:
-    """Of one environment step: products of matrices alone, counted from the shapes.
+def useful_flops(slots: int, interface: Any, config: Any, steps: int) -> float:
+    """Return the useful work of one environment step: matrix products, counted from the shapes.
 
-    `steps` is how many there are to an update.
+    `steps` is the number of environment steps per update.
     """
-    features, actions = len(meets.agents) + len(meets.shared), len(meets.actions)
-    size, hidden, embedding = config.type_size, config.message_units, config.embedding
+    from dropin.learners.base import num_features
+
+    features, actions = num_features(interface), len(interface.actions)
+    size, hidden = config.type_vector_size, config.message_hidden_size
+    embedding = config.embedding_size
 
     def types(rows: int, inputs: int) -> int:
-        units, memory = config.type_units, config.type_memory
-        middle = (units + memory) * 4 * memory if config.recurrent else units * memory
+        units, memory = config.type_hidden_size, config.type_lstm_size
+        middle = (units + memory) * 4 * memory if config.is_recurrent else units * memory
         return rows * (inputs * units + units**2 + middle + memory * size)
 
     agent = types(slots, features) + slots * (
@@ -59,39 +61,41 @@ def useful_flops(slots: int, meets: Any, config: Any, steps: int) -> float:
         + hidden * embedding
         + (size + embedding) * hidden
         + hidden * embedding
-        + embedding * config.readout_units
-        + config.readout_units * actions
+        + embedding * config.readout_hidden_size
+        + config.readout_hidden_size * actions
     )
     name = type(config).__name__
     if name == "GPLConfig":
         value = types(slots, features) + _graph(slots, actions, config)
     elif name in ("QLConfig", "MADDPGConfig"):
-        from dropin.learners.seats import flat_size
+        from dropin.learners.positions import flat_input_size
 
-        flat = flat_size(meets, config.places, config.agent_model) + len(meets.shared)
-        one, two = config.first_units, config.second_units
+        flat = flat_input_size(interface, config.max_agents_per_side, config.agent_model) + len(
+            interface.shared_features
+        )
+        one, two = config.first_hidden_size, config.second_hidden_size
         layers = size * one + one * two
         value = types(1, flat) + layers + two * actions
         if name == "MADDPGConfig":
-            critic = types(1, flat + config.places * actions) + layers + two
+            critic = types(1, flat + config.max_agents_per_side * actions) + layers + two
             # Forward: both actors, the critic of what was done, of what follows and of what the
             # actor does. Backward: the actor, the critic twice, the second time for its input.
             drawn = 2 * value + 3 * critic + 2 * value + 2 * critic + critic
-            return 2 * slots * (value + config.batch / steps * drawn)
+            return 2 * slots * (value + config.batch_size / steps * drawn)
     else:
         one, two, all_heads = (
-            config.first_units,
-            config.second_units,
-            config.heads * config.second_units,
+            config.first_hidden_size,
+            config.second_hidden_size,
+            config.num_heads * config.second_hidden_size,
         )
-        asked = two * one + one * all_heads
+        active = two * one + one * all_heads
         askers = slots if name == "DGNConfig" else 1
         value = types(slots, features + config.agent_model * actions)
-        value += slots * (size * one + one * two) + (2 * slots + askers) * asked
+        value += slots * (size * one + one * two) + (2 * slots + askers) * active
         value += askers * (2 * slots * all_heads + (two + all_heads) * actions)
         if name == "DGNConfig":
             # Forward: now, what follows by both copies. Backward: now.
-            return 2 * (value + config.batch / steps * 5 * value)
+            return 2 * (value + config.batch_size / steps * 5 * value)
     if not getattr(config, "agent_model", True):
         agent = 0
     return 2 * (3 * (value + agent) + value)
@@ -99,7 +103,7 @@ def useful_flops(slots: int, meets: Any, config: Any, steps: int) -> float:
 
 def _graph(slots: int, actions: int, gpl: Any) -> int:
     """GPL's utilities."""
-    size, units = gpl.type_size, gpl.graph_units
+    size, units = gpl.type_vector_size, gpl.utility_hidden_size
     alone = (slots + 1) * size * units + slots * units * (units + actions)
     rest = units * (units + actions * gpl.rank)
     if gpl.pair_input == "pair":
@@ -107,24 +111,24 @@ def _graph(slots: int, actions: int, gpl: Any) -> int:
     return alone + (slots + 1) * size * units + slots * rest
 
 
-def serve(game: str, learner: str, rules: str, slots: int, pair_input: str, part: str) -> None:
-    """A worker: for every line "SECONDS" on standard input, steps a second and the peak."""
+def serve(game: str, name: str, rules: str, slots: int, pair_input: str, part: str) -> None:
+    """Measure in a worker: for every line "SECONDS" on standard input, print the speed."""
     import jax
     import jax.numpy as jnp
 
     import dropin
-    from dropin.compilation import use_cache
-    from dropin.learners import find
-    from dropin.training import joint, update
-    from dropin.training.chunk import TrainConfig
+    from dropin._xla.cache import use_cache
+    from dropin.core import registry
+    from dropin.learners.config import TrainConfig
+    from dropin.training.chunk import RunState
 
     use_cache()
     changes: dict[str, Any] = {"size": GRID} if part == "grid" else {}
     env = dropin.make(game, rules=rules, team_limit=slots, **changes)
-    entry, config = find(learner), TrainConfig()
-    training = joint if entry.joint else update
+    spec, training = registry.learners[name], TrainConfig()
     given = {} if pair_input == "pair" else {"pair_input": pair_input}
-    own = entry.config(game, **given)
+    settings = spec.default_settings(game, **given)
+    learner = spec.make(settings, training)
 
     matrix, multiply = jnp.ones((512, 512)), jax.jit(lambda a: a @ a / 512)
 
@@ -138,24 +142,23 @@ def serve(game: str, learner: str, rules: str, slots: int, pair_input: str, part
 
     peak()
     before = time.perf_counter()
-    networks = import_module(entry.module).LEARNER(env.interface, own, key=jax.random.key(0))
-    state = training.start(env, networks, config, jax.random.key(1))
+    state: Any = RunState(learner.init(jax.random.key(0), env), jnp.int32(0))
     jax.block_until_ready(state.updates)
     ready = time.perf_counter() - before
-    run = _part(training, env, config, "update" if part == "grid" else part)
+    run = _part(learner, env, "update" if part == "grid" else part)
     before = time.perf_counter()
     state = jax.block_until_ready(run(state, 1))
     compiled = time.perf_counter() - before
     print(f"{ready:.1f} {compiled:.1f}", flush=True)
     number = 1
-    flops = useful_flops(env.slots, env.interface, own, config.envs * config.period)
+    flops = useful_flops(env.slots, env.interface, settings, training.steps_per_update)
     for line in sys.stdin:
         top = peak()
         steps, before = 0, time.perf_counter()
         while time.perf_counter() - before < float(line):
             start = time.perf_counter()
             state = jax.block_until_ready(run(state, number))
-            steps += number * config.envs * config.period
+            steps += number * training.steps_per_update
             if time.perf_counter() - start < float(line) / 4:
                 number *= 2
         rate = steps / (time.perf_counter() - before)
@@ -163,28 +166,33 @@ def serve(game: str, learner: str, rules: str, slots: int, pair_input: str, part
         print(f"{rate:.3f} {rate * flops / max(top, peak()):.5f} {memory:.0f} {flops}", flush=True)
 
 
-def _part(training: Any, env: Any, config: Any, part: str) -> Callable[[Any, int], Any]:
-    """A function that does so many updates, or only the first parts of them."""
+def _part(  # noqa: PLR0915
+    learner: Any, env: Any, part: str
+) -> Callable[[Any, int], Any]:
+    """Return a function that does many updates, or only the first parts of them."""
     import equinox as eqx
     import jax
     import jax.numpy as jnp
 
-    from dropin.compilation import compiled
+    from dropin._xla.compile import compiled
+    from dropin.training.chunk import train_chunk
 
     if part == "update":
 
         def whole(state: Any, number: int) -> Any:
-            return training.advance((env, config, jnp.int32(number)), state)[0]
+            return train_chunk((env, learner, jnp.int32(number)), state)[0]
 
         return whole
 
+    num_envs, length = learner.training.num_envs, learner.training.rollout_length
+
     def play(state: Any, everybody: bool) -> Any:
-        """Random actions: of everybody, or of the learner with its teammates acting."""
+        """Take random actions: of everybody, or of the learner with its teammates acting."""
         key, acting, stepping = jax.random.split(state.key, 3)
-        slots, actions = env.slots, len(env.game.actions)
-        shape = (config.period, config.envs, slots)
-        drawn = jax.random.randint(acting, shape, 0, actions)
-        keys = jax.random.split(stepping, (config.period, config.envs))
+        actions = jax.random.randint(
+            acting, (length, num_envs, env.slots), 0, len(env.game.actions)
+        )
+        keys = jax.random.split(stepping, (length, num_envs))
 
         def step(states: Any, given: Any) -> Any:
             if everybody:
@@ -193,74 +201,79 @@ def _part(training: Any, env: Any, config: Any, part: str) -> Callable[[Any, int
                 states, result = jax.vmap(env.step)(given[0], states, given[1][:, 0])
             return states, (result.observation, result.reward)
 
-        states, (seen, reward) = jax.lax.scan(step, state.env, (keys, drawn))
-        last = jax.tree.map(lambda leaf: leaf[-1], seen)
+        states, (observation, reward) = jax.lax.scan(step, state.env, (keys, actions))
+        last = jax.tree.map(lambda leaf: leaf[-1], observation)
         return eqx.tree_at(
-            lambda s: (s.env, s.seen, s.scores.returns, s.key),
+            lambda s: (s.env, s.observation, s.running.returns, s.key),
             state,
             (states, last, reward.sum(0), key),
         )
 
-    def act_jointly(state: Any, keep: bool) -> Any:
-        key, playing, drawing = jax.random.split(state.key, 3)
-        place, moments, steps = training.play(env, config, state, playing)
-        extra = steps.reward.sum(0)
-        if keep:
-            replay = state.replay.add(moments)
-            drawn = replay.sample(drawing, state.learner.config.batch)
-            extra = extra + sum(jnp.sum(leaf) * 0.0 for leaf in jax.tree.leaves(drawn))
-            state = eqx.tree_at(lambda s: s.replay, state, replay)
-        return go_on(eqx.tree_at(lambda s: s.key, state, key), place, extra)
-
-    def go_on(state: Any, after: Any, extra: Any) -> Any:
-        states, seen, memory = after
+    def carried_on(state: Any, carry: Any, extra: Any) -> Any:
+        states, observation, memory = carry
         return eqx.tree_at(
-            lambda s: (s.env, s.seen, s.memory, s.scores.returns, s.updates, s.key),
+            lambda s: (s.env, s.observation, s.memory, s.running.returns, s.updates, s.key),
             state,
-            (states, seen, memory, state.scores.returns + extra, state.updates + 1,
+            (states, observation, memory, state.running.returns + extra, state.updates + 1,
              jax.random.split(state.key, 3)[0]),
         )  # fmt: skip
 
+    def act_jointly(state: Any, store: bool) -> Any:
+        key, playing, drawing = jax.random.split(state.key, 3)
+        carry, stored, steps = learner.collect_rollout(env, state, playing)
+        extra = steps.reward.sum(0)
+        if store:
+            from dropin.learners.replay_based import sample_transitions
+
+            replay = state.replay.add(stored)
+            batch = sample_transitions(replay, drawing, learner.config.batch_size)
+            extra = extra + sum(jnp.sum(leaf) * 0.0 for leaf in jax.tree.leaves(batch))
+            state = eqx.tree_at(lambda s: s.replay, state, replay)
+        return carried_on(eqx.tree_at(lambda s: s.key, state, key), carry, extra)
+
     def act(state: Any) -> Any:
         key = jax.random.split(state.key, 3)[1]
-        collected, place = training.collect(env, config, state.learner, state, key)
-        ahead = collected.after.logits
-        unused = 0.0 if ahead is None else ahead.sum() * 0
-        return go_on(state, place, collected.steps.reward.sum(0) + unused)
+        rollout, carry = learner.collect_rollout(env, state.network, state, key)
+        logits = rollout.next_inputs.teammate_logits
+        unused = 0.0 if logits is None else logits.sum() * 0
+        return carried_on(state, carry, rollout.steps.reward.sum(0) + unused)
 
-    def judge(state: Any) -> Any:
-        loss, judged = training.collect_and_judge(state.learner, env, config, state)
-        state = eqx.tree_at(lambda s: s.target_memory, state, judged.target_memory)
-        return go_on(state, judged.place, loss * 0)
+    def loss(state: Any) -> Any:
+        _, one, two = jax.random.split(state.key, 3)
+        value, output = learner.rollout_loss(state.network, env, state, one, two)
+        state = eqx.tree_at(lambda s: s.target_memory, state, output.target_memory)
+        return carried_on(state, output.carry, value * 0)
 
     def differentiate(state: Any) -> Any:
-        gradient, judged = eqx.filter_grad(training.collect_and_judge, has_aux=True)(
-            state.learner, env, config, state
+        _, one, two = jax.random.split(state.key, 3)
+        gradient, output = eqx.filter_grad(learner.rollout_loss, has_aux=True)(
+            state.network, env, state, one, two
         )
         # A use of all of the gradient that costs little.
-        learner = jax.tree.map(lambda w, g: w + 1e-12 * g, state.learner, gradient)
+        network = jax.tree.map(lambda w, g: w + 1e-12 * g, state.network, gradient)
         state = eqx.tree_at(
-            lambda s: (s.learner, s.target_memory), state, (learner, judged.target_memory)
+            lambda s: (s.network, s.target_memory), state, (network, output.target_memory)
         )
-        return go_on(state, judged.place, 0 * judged.value_loss)
+        return carried_on(state, output.carry, 0 * output.metrics["value_loss"].total)
 
-    jointly = hasattr(training, "play")
+    jointly = not hasattr(learner, "rollout_loss")
     bodies = {
         "game": lambda state: play(state, True),
         "environment": lambda state: play(state, False),
         "acting": (lambda state: act_jointly(state, False)) if jointly else act,
         "replay": lambda state: act_jointly(state, True),
-        "targets": judge,
+        "targets": loss,
         "gradient": differentiate,
     }
 
     def several(state: Any, number: Any) -> Any:
-        arrays, static = eqx.partition(state, eqx.is_array)
+        arrays, static = eqx.partition(state.train_state, eqx.is_array)
 
         def body(_: Any, arrays: Any) -> Any:
             return eqx.filter(bodies[part](eqx.combine(arrays, static)), eqx.is_array)
 
-        return eqx.combine(jax.lax.fori_loop(0, number, body, arrays), static)
+        after = eqx.combine(jax.lax.fori_loop(0, number, body, arrays), static)
+        return eqx.tree_at(lambda s: s.train_state, state, after)
 
     run = compiled(several, donate="all")
     return lambda state, number: run(state, jnp.int32(number))
@@ -354,9 +367,10 @@ def end_to_end(what: What, rounds: int, seconds: float) -> None:
 
 def split(what: What, rounds: int, seconds: float) -> None:
     """Where the time of an update goes, from programs that do its first parts only."""
-    from dropin.learners import find
+    from dropin.core import registry
 
-    parts = JOINT_PARTS if find(what[1]).joint else PARTS
+    jointly = "partners" in registry.learners[what[1]].evaluate_with
+    parts = JOINT_PARTS if jointly else PARTS
     workers = {part: Worker(what, part=part) for part in parts}
     shares: dict[str, list[float]] = {part: [] for part in parts}
     for _ in range(rounds):

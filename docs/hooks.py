@@ -1,20 +1,22 @@
-"""Fills the tables of the pages from the code, so that they cannot go stale.
+"""MkDocs hooks that generate the tables of the pages from the code.
 
-A page holds a marker, and the build puts what it names in its place:
+A page holds a marker, which the build replaces:
 
     <!-- features lbf paper -->        the observation of a game under a set of rules
     <!-- types lbf paper -->           the types of its pool
-    <!-- settings lbf -->              every constant of a game and its team, rules side by side
-    <!-- recipes lbf/H5 -->            every constant of recipes of the zoo, side by side
-    <!-- learner ql -->                the settings of a learner, as they are and in FortAttack
+    <!-- settings lbf -->              every setting of a game and its team, rules side by side
+    <!-- recipes lbf/H5 -->            every setting of recipes of the zoo, side by side
+    <!-- learner ql -->                the settings of a learner, by default and in FortAttack
     <!-- fights paper -->              what the types of FortAttack do, from their cards
     <!-- options play -->              the options of a command
-    <!-- run dropin games -->          what a command prints
+    <!-- names dropin -->              the public names of a module, with links to the reference
+    <!-- run dropin games -->          a command and what it prints
     <!-- example batch.py -->          a program in examples/
     <!-- file results/games.txt -->    a text file in docs/
 """
 
 import ast
+import importlib
 import inspect
 import os
 import re
@@ -22,7 +24,7 @@ import shlex
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -32,191 +34,154 @@ import numpy as np
 
 import dropin
 from dropin.cli import look, play
-from dropin.games import RULES
-from dropin.games.base import Feature
-from dropin.learners import find as find_learner
-from dropin.zoo import RECIPES, find
+from dropin.core import registry
+from dropin.zoo import RECIPES, make_recipe
 from dropin.zoo.cards import read_card
 
+DOCS = Path(__file__).resolve().parent
 SLOTS = 5
-MEANINGS = {
-    "Look.sights": "How far a teammate sees to each side; each draws one of these at its entry.",
-    "Recipe.steps": "Environment steps, of all parallel environments together.",
-    "Recipe.envs": "Parallel environments.",
-    "Recipe.period": "Steps of every environment between two updates.",
-    "Recipe.batch": "Steps that an update learns from, drawn from those remembered.",
-    "Recipe.memory": "How many steps of every environment are remembered.",
-    "Recipe.learning_rate": "Of Adam.",
-    "Recipe.last_rate": "What the learning rate falls to at the end.",
-    "Recipe.target_rate": "The share of the new weights that the targets take on at an update.",
-    "Recipe.discount": "Of rewards, for each step.",
-    "Recipe.entropy": "The weight of the policies' entropy.",
-    "Recipe.exploring": "Steps until the share of random actions has come down from 1.",
-    "Recipe.epsilon": "What it comes down to.",
-    "Recipe.chunk": "Updates between two reports.",
-    "Recipe.arenas": "Parallel environments.",
-    "Recipe.passes": "How often each step is learned from.",
-    "Recipe.parts": "Into how many parts a pass is divided, with one step of Adam each.",
-    "Recipe.trace": "lambda of the advantages.",
-    "Recipe.clip": "How far the chance of an action may move before it counts no more.",
-    "Recipe.lure": "Extra reward of attackers for each unit that they get closer to the fort.",
-    "Recipe.checkpoints": "How often the policies are kept.",
+"""Number of slots in the tables of features."""
+COMMON_SETTINGS = {
+    "num_envs": "Parallel environments.",
+    "learning_rate": "Learning rate of Adam; the initial one if it decays.",
+    "final_learning_rate": "Learning rate of Adam at the end.",
 }
-"""For fields that have no words of their own in the code, or none that fit a table."""
-
-PARTS = ("game", "team.openness", "team.pool.look", "team.pool.look.patience")
-"""Where the settings of an environment are; a game may lack some."""
-
+"""Settings of recipes whose descriptions in the code differ from recipe to recipe."""
+PARTS = ("game", "team.openness", "team.pool.observer", "team.pool.observer.waiting_traits")
+"""The parts of an environment that have settings; a game may lack some."""
+MISSING = object()
+"""Stands for a setting that does not exist."""
 MARKER = re.compile(r"<!-- ([a-z]+) (.+?) -->")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Called by mkdocs for every page."""
+    """Replace the markers of a page; MkDocs calls this for every page."""
     return MARKER.sub(lambda found: FILLERS[found[1]](*shlex.split(found[2])), markdown)
 
 
 def features(game: str, rules: str) -> str:
+    """Return tables of the agent features and the shared features of a game."""
     agent, shared = dropin.make(game, rules=rules, team_limit=SLOTS).game.features(SLOTS)
     return "\n\n".join(
         [
-            "`agents`, one row a slot:",
-            _features(agent),
+            "`agents`, one row per slot:",
+            _feature_table(agent),
             f"`shared`, {len(shared)} numbers:",
-            _features(shared),
+            _feature_table(shared),
         ]
     )
 
 
-def _features(rows: Iterable[Feature]) -> str:
+def _feature_table(rows: Iterable[dropin.Feature]) -> str:
     return _table(
-        ("place", "name", "meaning", "lowest", "highest", "if absent"),
+        ("index", "name", "meaning", "lowest", "highest", "if absent"),
         [
-            (str(place), each.name, each.meaning, *(f"{n:g}" for n in _numbers(each)))
-            for place, each in enumerate(rows)
+            (
+                str(index),
+                each.name,
+                each.description,
+                *(f"{number:g}" for number in (each.low, each.high, each.absent)),
+            )
+            for index, each in enumerate(rows)
         ],
     )
 
 
-def _numbers(each: Feature) -> tuple[float, float, float]:
-    return each.low, each.high, each.absent
-
-
 def types(game: str, rules: str) -> str:
+    """Return a table of the types in a game's pool."""
     pool = dropin.make(game, rules=rules).team.pool
-    return _table(("type", "what it does"), [(f"`{each.name}`", each.about) for each in pool.types])
+    rows = [(f"`{each.name}`", each.summary) for each in pool.types]
+    return _table(("type", "what it does"), rows)
 
 
 def settings(game: str) -> str:
-    """The fields of a game, its openness and its views, with the value under each set of rules."""
-    made = [dropin.make(game, rules=rules) for rules in RULES]
+    """Return the settings of a game, its openness and its observer under each set of rules."""
+    all_rules = list(registry.games[game].rules)
+    envs = [dropin.make(game, rules=rules) for rules in all_rules]
     rows = []
     for part in PARTS:
-        objects = [_get(env, part) for env in made]
-        # Rules may differ in the kind of a part; the fields of each kind are listed.
-        for kind in dict.fromkeys(type(each) for each in objects if each is not None):
-            meanings = _field_docs(kind)
-            for field in fields(kind):
+        objects = [_get(env, part) for env in envs]
+        # The class of a part may depend on the rules; the fields of each class are listed.
+        for cls in dict.fromkeys(type(each) for each in objects if each is not None):
+            meanings = _field_docs(cls)
+            for field in fields(cls):
                 values = [
-                    getattr(each, field.name) if isinstance(each, kind) else MISSING
+                    getattr(each, field.name) if isinstance(each, cls) else MISSING
                     for each in objects
                 ]
                 if any(isinstance(value, eqx.Module) for value in values):
                     continue
-                name = f"{kind.__name__}.{field.name}"
-                meaning = meanings.get(field.name) or MEANINGS[name]
-                rows.append((f"`{name}`", meaning, *map(_value, values)))
-    return _table(("setting", "meaning", *(f"`{rules}`" for rules in RULES)), rows)
+                name = f"`{cls.__name__}.{field.name}`"
+                rows.append((name, meanings[field.name], *map(_value, values)))
+    return _table(("setting", "meaning", *(f"`{rules}`" for rules in all_rules)), rows)
 
 
 def recipes(*names: str) -> str:
-    """The settings of recipes side by side."""
-    made = [find(name).load() for name in names]
+    """Return the settings of recipes side by side."""
+    made = [make_recipe(name) for name in names]
+    meanings: dict[str, str] = {}
+    for each in made:
+        meanings = {**_field_docs(type(each)), **meanings}
+    meanings |= COMMON_SETTINGS
     rows = []
     for name in dict.fromkeys(field.name for each in made for field in fields(each)):
         values = [getattr(each, name, MISSING) for each in made]
-        rows.append((f"`{name}`", MEANINGS[f"Recipe.{name}"], *map(_value, values)))
+        rows.append((f"`{name}`", meanings[name], *map(_value, values)))
     return _table(("setting", "meaning", *(f"`{name}`" for name in names)), rows)
 
 
 def learner(name: str) -> str:
-    """The fields of a learner's settings."""
-    entry = find_learner(name)
-    plain, fort = entry.config(), entry.config("fortattack")
-    meanings: dict[str, str] = {}
-    for kind in reversed(entry.kind.__mro__[:-1]):
-        meanings |= _field_docs(kind)
+    """Return the settings of a learner."""
+    spec = registry.learners[name]
+    default, fortattack = spec.default_settings(), spec.default_settings("fortattack")
+    meanings = _field_docs(spec.settings)
     rows = [
-        (f"`{each.name}`", *(_value(getattr(some, each.name)) for some in (plain, fort)),
-         meanings[each.name])
-        for each in fields(entry.kind)
-    ]  # fmt: skip
+        (
+            f"`{each.name}`",
+            _value(getattr(default, each.name)),
+            _value(getattr(fortattack, each.name)),
+            meanings[each.name],
+        )
+        for each in fields(spec.settings)
+    ]
     return _table(("setting", "default", "in FortAttack", "meaning"), rows)
 
 
-MISSING = object()
-"""The value of a setting that there is not."""
-
-
 def fights(rules: str) -> str:
-    """Each side's types beside each other: against each type of the other side, and how."""
+    """Return two tables, one per side: how its types do against each type of the other side."""
     tables = []
-    for side, others in (("G", "A"), ("A", "G")):
-        cards = [read_card(n) for n in RECIPES if n.startswith(f"fortattack/{side}")]
-        told = [
-            {each["what"].removesuffix(f", rules {rules}"): each["mean"] for each in card["scores"]
-             if each["what"].endswith(f"rules {rules}")}
+    for side, other_side in (("G", "A"), ("A", "G")):
+        cards = [read_card(name) for name in RECIPES if name.startswith(f"fortattack/{side}")]
+        means = [
+            {
+                each["quantity"].removesuffix(f", rules {rules}"): each["mean"]
+                for each in card["measurements"]
+                if each["quantity"].endswith(f"rules {rules}")
+            }
             for card in cards
-        ]  # fmt: skip
-        head = [what.removeprefix("forts that fall, ") for what in told[0]]
+        ]
+        columns = [quantity.removeprefix("forts that fall, ") for quantity in means[0]]
         rows = [
             (
                 f"**{card['name'].removeprefix('fortattack/')}**",
-                *(f"{x:.2f}" for x in each.values()),
+                *(f"{mean:.2f}" for mean in each.values()),
             )
-            for card, each in zip(cards, told, strict=True)
+            for card, each in zip(cards, means, strict=True)
         ]
-        assert all(list(each) == list(told[0]) for each in told)
-        assert others in head[0]
-        tables.append(_table(("forts that fall", *head), rows))
+        assert all(list(each) == list(means[0]) for each in means)
+        assert other_side in columns[0]
+        tables.append(_table(("forts that fall", *columns), rows))
     return "\n\n".join(tables)
 
 
-def _get(found: Any, path: str) -> Any:
-    for name in path.split("."):
-        found = getattr(found, name, None)
-    return found
-
-
-def _value(value: Any) -> str:
-    if value is MISSING:
-        return ""
-    plain = None if value is None else np.asarray(value).tolist()
-    if isinstance(plain, float):
-        return f"`{plain:g}`"
-    return f"`{tuple(plain) if isinstance(plain, list) else plain}`"
-
-
-def _field_docs(cls: type) -> dict[str, str]:
-    """What is written below each field of a class."""
-    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-    assert isinstance(tree, ast.ClassDef)
-    docs, name = {}, None
-    for statement in tree.body:
-        match statement:
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                pass
-            case ast.Expr(value=ast.Constant(value=str(text))) if name:
-                docs[name] = " ".join(text.split())
-            case _:
-                name = None
-    return docs
-
-
 def options(command: str) -> str:
+    """Return a table of the options of a command."""
     function = {"play": play.play, "types": look.types}[command]
+    _, _, text = (inspect.getdoc(function) or "").partition("Args:\n")
+    # A line that is indented further continues the one before it.
+    lines = re.sub(r"\n\s{8,}", " ", text).splitlines()
     rows = []
-    _, _, text = inspect.getdoc(function).partition("Args:\n")
-    for line in text.splitlines():
+    for line in lines:
         name, _, meaning = line.strip().partition(": ")
         default = inspect.signature(function).parameters[name].default
         if default is inspect.Parameter.empty:
@@ -227,8 +192,19 @@ def options(command: str) -> str:
     return _table(("option", "meaning", "default"), rows)
 
 
+def names(module: str) -> str:
+    """Return a table of the public names of a module; each links to its reference entry."""
+    found = importlib.import_module(module)
+    rows = []
+    for name in found.__all__:
+        public = getattr(found, name)
+        summary = (inspect.getdoc(public) or "").partition("\n\n")[0].replace("\n", " ")
+        rows.append((f"[`{name}`][{public.__module__}.{public.__qualname__}]", summary))
+    return _table(("name", "meaning"), rows)
+
+
 def run(program: str, *arguments: str) -> str:
-    """A command as typed, and what it prints."""
+    """Return a command as typed, and what it prints."""
     assert program == "dropin"
     plain = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
     printed = subprocess.run(
@@ -243,28 +219,76 @@ def run(program: str, *arguments: str) -> str:
 
 
 def example(name: str) -> str:
-    program = Path(__file__).resolve().parent.parent / "examples" / name
-    return f"```python\n{program.read_text()}```"
+    """Return a program in examples/."""
+    return f"```python\n{(DOCS.parent / 'examples' / name).read_text()}```"
 
 
 def file(name: str) -> str:
-    return f"```\n{(Path(__file__).resolve().parent / name).read_text().strip()}\n```"
+    """Return a text file in docs/."""
+    return f"```\n{(DOCS / name).read_text().strip()}\n```"
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
+def _get(found: Any, path: str) -> Any:
+    """Return the attribute at a dotted path; None if there is none."""
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def _value(value: Any) -> str:
+    """Return the value of a setting as code."""
+    if value is MISSING:
+        return ""
+    plain = None if value is None else np.asarray(value).tolist()
+    if isinstance(plain, float):
+        return f"`{plain:g}`"
+    return f"`{tuple(plain) if isinstance(plain, list) else plain}`"
+
+
+def _field_docs(cls: type) -> dict[str, str]:
+    """Return the docstring below each field of a class of Dropin and its base classes."""
+    docs: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__.partition(".")[0] == "dropin":
+            docs |= _own_field_docs(base)
+    return docs
+
+
+def _own_field_docs(cls: type) -> dict[str, str]:
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    assert isinstance(tree, ast.ClassDef)
+    docs: dict[str, str] = {}
+    name = None
+    for statement in tree.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=field)):
+                name = field
+            case ast.Expr(value=ast.Constant(value=str(text))) if name:
+                docs[name] = " ".join(text.split())
+            case _:
+                name = None
+    return docs
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-FILLERS = {
-    "features": features,
-    "types": types,
-    "settings": settings,
-    "recipes": recipes,
-    "fights": fights,
-    "learner": learner,
-    "options": options,
-    "run": run,
-    "example": example,
-    "file": file,
+FILLERS: dict[str, Callable[..., str]] = {
+    each.__name__: each
+    for each in (
+        features,
+        types,
+        settings,
+        recipes,
+        learner,
+        fights,
+        options,
+        names,
+        run,
+        example,
+        file,
+    )
 }
+"""The function of each marker."""

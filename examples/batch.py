@@ -1,27 +1,21 @@
-"""Many open teams at once: 100 steps of a random learner in 256 environments, in one call."""
+"""Many open teams at once: 100 steps of a random learner in 256 parallel environments."""
 
 import jax
 
 import dropin
 
+num_envs = 256
 env = dropin.make("lbf", team_limit=5)
-reset, step = jax.vmap(env.reset), jax.vmap(env.step)
 
 
-@jax.jit
-def play(key):
-    key, first = jax.random.split(key)
-    state, _ = reset(jax.random.split(first, 256))
-
-    def advance(state, key):
-        acting, key = jax.random.split(key)
-        actions = jax.random.randint(acting, (256,), 0, len(env.game.actions))
-        state, time_step = step(jax.random.split(key, 256), state, actions)
-        return state, (time_step.reward, time_step.acted.sum(axis=1))
-
-    return jax.lax.scan(advance, state, jax.random.split(key, 100))[1]
+def step(states, key):
+    act_key, step_key = jax.random.split(key)
+    actions = jax.random.randint(act_key, (num_envs,), 0, len(env.game.actions))
+    return jax.vmap(env.step)(jax.random.split(step_key, num_envs), states, actions)
 
 
-reward, team_size = play(jax.random.key(0))
-print(f"{reward.size} steps of a random learner, mean reward {reward.mean():.3f}")
-print(f"teams of {team_size.min()} to {team_size.max()} agents, {team_size.mean():.2f} on average")
+states, _ = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), num_envs))
+_, steps = jax.lax.scan(step, states, jax.random.split(jax.random.key(1), 100))
+size = steps.acted.sum(axis=2)
+print(f"{steps.reward.size} steps of a random learner, mean reward {steps.reward.mean():.3f}")
+print(f"teams of {size.min()} to {size.max()} agents, {size.mean():.2f} on average")

@@ -8,13 +8,13 @@ NONE, NORTH, SOUTH, WEST, EAST, LOAD = range(6)
 
 
 def escort(view):
-    """Walks to the learner; loads whenever it stands next to an object."""
+    """Walks to the learner; loads whenever it is next to an object."""
     rows, columns = view.agents[0, :2] - view.me[:2]
     by_row = jnp.where(rows < 0, NORTH, SOUTH)
     by_column = jnp.where(columns < 0, WEST, EAST)
     closer = jnp.where(jnp.abs(rows) > jnp.abs(columns), by_row, by_column)
-    sees_learner = view.sees_agent[0]
-    return jnp.where(view.possible[LOAD], LOAD, jnp.where(sees_learner, closer, NONE))
+    move = jnp.where(view.sees_agent[0], closer, NONE)
+    return jnp.where(view.valid_actions[LOAD], LOAD, move)
 
 
 for types in (["H6"], ["H6", escort]):

@@ -7,10 +7,13 @@ from hypothesis import settings
 
 # Most of the suite's time is compilation, so programs are hardly optimised here, and what one
 # process has compiled the others read, those that tests start as well.
-os.environ["XLA_FLAGS"] = (
-    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-    " --xla_cpu_use_fusion_emitters=false"
-)
+NORMAL = os.environ.get("DROPIN_TEST_XLA") == "normal"
+"""Whether programs are compiled as users compile them."""
+if not NORMAL:
+    os.environ["XLA_FLAGS"] = (
+        "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+        " --xla_cpu_use_fusion_emitters=false"
+    )
 for name, value in {
     "jax_compilation_cache_dir": str(Path(__file__).parent.parent / ".cache" / "tests"),
     "jax_persistent_cache_min_compile_time_secs": 0.0,
@@ -37,19 +40,19 @@ LONG = (
     "test_slow_update",
     "test_training_commands",
     "test_openness",
-    "test_adhoc",
+    "test_env",
     "test_joint",
     "test_fortattack",
     "test_lbf",
     "test_wolfpack_types",
     "test_analysis",
     "test_lbf_types",
-    "test_players",
+    "test_policies",
     "test_kill",
     "test_examples",
     "test_coordination",
     "test_fortattack_types",
-    "test_fortattack_teams",
+    "test_fortattack_openness",
 )
 """Files that take long, the longest first: no process is left alone with one at the end."""
 

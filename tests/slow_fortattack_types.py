@@ -22,7 +22,7 @@ from slow_fortattack import (
     SlowFortAttack,
 )
 
-WEIGHTS = Path(__file__).parent.parent / "src" / "dropin" / "teams" / "fortattack" / "weights"
+WEIGHTS = Path(__file__).parent.parent / "src" / "dropin" / "games" / "fortattack" / "weights"
 GUARDS, ATTACKERS = ("G1", "G2", "G3", "G4", "G6"), ("A1", "A2")
 WILD = {"G2": 0.05, "G3": 0.05, "A1": 0.3, "A2": 0.3}  # how often scripts do anything
 POSTS = {"G2": (0.3, 0.8), "G3": (0.8, 0.0)}  # share of the width, angle of the outermost
@@ -46,15 +46,15 @@ class Types:
             for name, some in weights.items()
         }
 
-    def action(self, name: str, slot: int, chance: tuple[float, float]) -> int:
+    def action(self, name: str, slot: int, uniform: tuple[float, float]) -> int:
         """What the agent in a slot does if it is of this type."""
         if name in self.nets:
-            return self._drawn(self.numbers(name, slot), chance[0])
-        if chance[0] < WILD[name]:
-            return int(chance[0] / WILD[name] * 8)
+            return self._drawn(self.numbers(name, slot), uniform[0])
+        if uniform[0] < WILD[name]:
+            return int(uniform[0] / WILD[name] * 8)
         if name in POSTS:
             return self._flash(slot, *POSTS[name])
-        if self._targets(slot) and chance[1] < BOLD:
+        if self._targets(slot) and uniform[1] < BOLD:
             return SHOOT
         return self._walk(slot, self._sneak(slot) if name == "A1" else self._deceive(slot))
 
@@ -132,7 +132,7 @@ class Types:
     def numbers(self, name: str, slot: int) -> np.ndarray:
         """What a network says of each action."""
         net = self.nets[name]
-        parts = [self._own(slot)]
+        parts = [np.array(self._own(slot))]
         for layer, own in (("mate", True), ("opponent", False)):
             weight, bias = net[f"{layer}.weight"], net[f"{layer}.bias"]
             most = np.zeros(len(bias))
@@ -174,11 +174,11 @@ class Types:
         ], dtype=float)  # fmt: skip
 
     @staticmethod
-    def _drawn(numbers: np.ndarray, chance: float) -> int:
+    def _drawn(numbers: np.ndarray, uniform: float) -> int:
         """An action by the softmax."""
         shares = np.exp(numbers - numbers.max())
         up_to = np.cumsum(shares / shares.sum())
-        return min(int(np.searchsorted(up_to, chance, side="right")), len(numbers) - 1)
+        return min(int(np.searchsorted(up_to, uniform, side="right")), len(numbers) - 1)
 
 
 class SlowTeams:
@@ -204,8 +204,8 @@ class SlowTeams:
         game, actions = self.game, [action]
         for slot in range(1, game.slots):
             here = game.present[slot]
-            chance = tuple(self.random.random(2))
-            actions.append(self.types.action(self.names[slot], slot, chance) if here else NOTHING)
+            uniform = tuple(self.random.random(2))
+            actions.append(self.types.action(self.names[slot], slot, uniform) if here else NOTHING)
         rewards, over = game.step(actions)
         for slot in game.open_process():
             if game.rules == "paper":

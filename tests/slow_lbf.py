@@ -2,9 +2,11 @@
 
 The tests compare the fast implementation with this one, and the benchmark uses it as the baseline.
 It is written from the rules of the game alone and shares no code with what it checks.
-So that it can be compared exactly, `act` is deterministic and `distribution` gives the choice of a
-teammate as probabilities.
+So that both can be compared exactly, `act` is deterministic and `distribution` returns the
+probabilities of a teammate's actions.
 """
+
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -13,30 +15,32 @@ TYPES = ("H1", "H2", "H3", "H4", "H6", "H7", "H8", "H9")
 MOVES = {NORTH: (-1, 0), SOUTH: (1, 0), WEST: (0, -1), EAST: (0, 1)}
 
 Cell = tuple[int, int]
+Row = Sequence[int]
+"""Row and column of a player or an object and, if it is needed, its level."""
 
 
-def manhattan(a, b) -> int:
-    """Steps between two cells; further entries (a level) are ignored."""
+def manhattan(a: Row, b: Row) -> int:
+    """Return the number of steps between two cells; a level is ignored."""
     return abs(a[0] - b[0]) + abs(a[1] - b[1])
 
 
-def squared(a, b) -> int:
-    """Squared Euclidean distance between two cells; further entries are ignored."""
+def squared(a: Row, b: Row) -> int:
+    """Return the squared Euclidean distance between two cells; a level is ignored."""
     return (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2
 
 
-def closest(cell, objects):
-    """The object closest to a cell, the first one on ties."""
+def closest(cell: Row, objects: Sequence[Row]) -> Row:
+    """Return the object closest to a cell, the first one on ties."""
     return min(objects, key=lambda thing: squared(cell, thing))
 
 
-def farthest(cell, objects):
-    """The object farthest from a cell, the first one on ties."""
+def farthest(cell: Row, objects: Sequence[Row]) -> Row:
+    """Return the object farthest from a cell, the first one on ties."""
     return max(objects, key=lambda thing: squared(cell, thing))
 
 
-def eligible_highest(level: int, objects):
-    """The highest object not above a level, or of all if none is; the first one on ties."""
+def eligible_highest(level: int, objects: Sequence[Row]) -> Row:
+    """Return the highest object up to a level, or else the highest of all, the first on ties."""
     eligible = [thing for thing in objects if thing[2] <= level]
     return max(eligible or objects, key=lambda thing: thing[2])
 
@@ -44,17 +48,25 @@ def eligible_highest(level: int, objects):
 class SlowLBF:
     """One game. Slot 0 is the learner, the other slots hold teammates or are empty.
 
-    players: per slot None or [row, col, level]
-    objects: [row, col, level] of each object still there, in row-major order
-    time: steps taken in this episode
-    types: per slot the name of the teammate's type, or None
-    sight: per slot the radius of the square a teammate sees, None for the whole grid
-    counters: per slot the open-process counter of the teammate there, or None
-    waiting: one counter for each agent that exists but is absent
+    Attributes:
+        players: For each slot None or [row, column, level].
+        objects: [row, column, level] of each object that is left, row by row over the grid.
+        time: Steps taken in this episode.
+        types: For each slot the name of the teammate's type, or None.
+        sight: For each slot the radius of the square a teammate sees; None for the whole grid.
+        counters: For each slot the teammate's counter of the open process, or None.
+        waiting: A counter for each agent that exists but is absent.
     """
 
     def __init__(
-        self, rules="paper", team_limit=3, slots=None, seed=0, size=8, objects=3, horizon=50
+        self,
+        rules: str = "paper",
+        team_limit: int = 3,
+        slots: int | None = None,
+        seed: int = 0,
+        size: int = 8,
+        objects: int = 3,
+        horizon: int = 50,
     ):
         if rules not in ("paper", "reference"):
             raise ValueError(f"rules must be 'paper' or 'reference', not {rules!r}")
@@ -91,11 +103,18 @@ class SlowLBF:
         self._place_objects()
 
     def _between(self, low: int, high: int) -> int:
-        """A uniform integer, both ends included."""
+        """Draw an integer uniformly, both ends included."""
         return int(self.rng.integers(low, high + 1))
 
-    def _free(self, lines) -> list[Cell]:
-        """Cells in the given rows and columns that hold neither a player nor an object."""
+    def _player(self, slot: int) -> list[int]:
+        """Return [row, column, level] of the player in a slot that is not empty."""
+        player = self.players[slot]
+        if player is None:
+            raise ValueError(f"slot {slot} is empty")
+        return player
+
+    def _free(self, lines: Iterable[int]) -> list[Cell]:
+        """Return the cells of the given rows and columns without a player or an object."""
         present = [player for player in self.players if player is not None]
         occupied = {(thing[0], thing[1]) for thing in present + self.objects}
         return [(row, col) for row in lines for col in lines if (row, col) not in occupied]
@@ -129,13 +148,14 @@ class SlowLBF:
         self.objects.sort()
 
     def team_size(self) -> int:
-        """Number of players present, the learner included."""
+        """Return the number of players present, the learner included."""
         return sum(player is not None for player in self.players)
 
     def valid(self, slot: int) -> list[bool]:
-        """Which actions a player may take; other players never matter, an empty slot has NONE.
+        """Return which actions a player may take; in an empty slot only NONE.
 
-        A move must stay on the grid and off the objects, LOAD needs an object next to the player.
+        A move has to stay on the grid and off the objects, LOAD needs an object next to the
+        player. Other players do not matter.
         """
         flags = [True] + [False] * 5
         player = self.players[slot]
@@ -149,11 +169,12 @@ class SlowLBF:
         flags[LOAD] = any(manhattan(player, thing) == 1 for thing in self.objects)
         return flags
 
-    def act(self, actions) -> tuple[list[float], bool, bool]:
+    def act(self, actions: Sequence[int] | np.ndarray) -> tuple[list[float], bool, bool]:
         """Move, load and count the step; an invalid action counts as NONE.
 
-        Returns the reward of each slot, whether all objects are gone, and whether time ran out
-        before that.
+        Returns:
+            The reward of each slot, whether all objects are gone, and whether time ran out before
+            that.
         """
         self.time += 1
         executed = {}
@@ -175,24 +196,24 @@ class SlowLBF:
         named = {}
         for slot, action in executed.items():
             down, right = MOVES.get(action, (0, 0))
-            row, col, _ = self.players[slot]
+            row, col, _ = self._player(slot)
             named[slot] = (row + down, col + right)
         names = list(named.values())
         for slot, cell in named.items():
             if names.count(cell) == 1:
-                self.players[slot] = [cell[0], cell[1], self.players[slot][2]]
+                self.players[slot] = [cell[0], cell[1], self._player(slot)[2]]
 
     def _load(self, executed: dict[int, int]) -> list[float]:
-        """An object goes if the levels of those who load it reach its own; each gets its level."""
+        """Remove each object that is loaded with enough strength; its loaders get its level."""
         rewards = [0.0] * self.slots
         remaining = []
         for thing in self.objects:
             loaders = [
                 slot
                 for slot, action in executed.items()
-                if action == LOAD and manhattan(self.players[slot], thing) == 1
+                if action == LOAD and manhattan(self._player(slot), thing) == 1
             ]
-            if loaders and sum(self.players[slot][2] for slot in loaders) >= thing[2]:
+            if loaders and sum(self._player(slot)[2] for slot in loaders) >= thing[2]:
                 for slot in loaders:
                     rewards[slot] += float(thing[2])
             else:
@@ -201,29 +222,34 @@ class SlowLBF:
         return rewards
 
     def distribution(self, name: str, slot: int, sight: int | None = None) -> np.ndarray:
-        """Probabilities of the actions of a teammate of a type, here and now.
+        """Return the probabilities of the actions of a teammate in the current state.
 
-        It sees the players and objects whose row and column differ from its own by at most
-        `sight`, itself included, and acts at random if its rule gives no target.
+        A teammate acts at random if its rule gives no target.
+
+        Args:
+            name: The teammate's type.
+            slot: Its slot.
+            sight: It sees the players and objects whose row and column differ from its own by at
+                most this, itself included; None for the whole grid.
         """
         if name not in TYPES:
             raise ValueError(f"unknown type {name!r}")
-        me = self.players[slot]
-        if me is None:
-            raise ValueError(f"slot {slot} is empty")
+        me = self._player(slot)
 
-        def sees(thing):
+        def sees(thing: Row) -> bool:
             return sight is None or max(abs(thing[0] - me[0]), abs(thing[1] - me[1])) <= sight
 
         objects = [thing for thing in self.objects if sees(thing)]
         seen = [k for k, player in enumerate(self.players) if player is not None and sees(player)]
         if name in ("H1", "H2"):
             return self._follow(name, slot, seen, objects)
-        target = self._target(name, me, [self.players[k] for k in seen], objects)
+        target = self._target(name, me, [self._player(k) for k in seen], objects)
         return self._random(slot) if target is None else self._approach(slot, target)
 
-    def _target(self, name: str, me, players, objects):
-        """The object a teammate wants, judging by what it sees; None if there is none.
+    def _target(
+        self, name: str, me: Row, players: Sequence[Row], objects: Sequence[Row]
+    ) -> Row | None:
+        """Return the object a teammate wants, of those it sees; None if it wants none.
 
         H3: the highest object not above its own level, or the highest of all if none is.
         H4: the farthest object.
@@ -249,8 +275,10 @@ class SlowLBF:
         col = round(sum(player[1] for player in players) / len(players))
         return closest((row, col), objects)
 
-    def _follow(self, name: str, slot: int, seen: list[int], objects) -> np.ndarray:
-        """H1 and H2 want what their leader would want, or the leader's cell if they see no object.
+    def _follow(self, name: str, slot: int, seen: list[int], objects: Sequence[Row]) -> np.ndarray:
+        """Return the probabilities of the actions of H1 and H2.
+
+        They want what their leader would want, or the leader's cell if they see no object.
 
         For H1 the leader goes for the highest object it can lift alone (as H3 does), for H2 for
         the object farthest from it (as H4 does). Leaders that tie are equally likely.
@@ -260,7 +288,7 @@ class SlowLBF:
         leaders = self._leaders(name, slot, seen)
         total = np.zeros(6)
         for leader in leaders:
-            cell = self.players[leader]
+            cell = self._player(leader)
             if not objects:
                 total += self._approach(slot, cell, load=False)
             elif name == "H1":
@@ -271,20 +299,21 @@ class SlowLBF:
         return total / len(leaders)
 
     def _leaders(self, name: str, slot: int, seen: list[int]) -> list[int]:
-        """H1: the highest of the players above its own level, the first one on ties.
+        """Return the slots of the possible leaders.
 
+        H1: the highest of the players above its own level, the first one on ties.
         H2, and H1 if nobody is above its level: every player at the largest distance.
         """
-        me = self.players[slot]
-        above = [k for k in seen if self.players[k][2] > me[2]]
+        me = self._player(slot)
+        above = [k for k in seen if self._player(k)[2] > me[2]]
         if name == "H1" and above:
-            return [max(above, key=lambda k: self.players[k][2])]
-        largest = max(squared(me, self.players[k]) for k in seen)
-        return [k for k in seen if squared(me, self.players[k]) == largest]
+            return [max(above, key=lambda k: self._player(k)[2])]
+        largest = max(squared(me, self._player(k)) for k in seen)
+        return [k for k in seen if squared(me, self._player(k)) == largest]
 
     def _leader_level(self, leader: int) -> int:
-        """The leader's level; under the reference rules that of the last player on its cell."""
-        row, col, level = self.players[leader]
+        """Return the leader's level; under `reference` that of the last player on its cell."""
+        row, col, level = self._player(leader)
         if self.rules == "reference":
             for player in self.players:
                 if player is not None and (player[0], player[1]) == (row, col):
@@ -292,13 +321,13 @@ class SlowLBF:
         return level
 
     def _random(self, slot: int) -> np.ndarray:
-        """Every valid action with the same probability."""
+        """Return the same probability for every valid action."""
         flags = np.array(self.valid(slot), dtype=float)
         return flags / flags.sum()
 
-    def _approach(self, slot: int, target, load: bool = True) -> np.ndarray:
+    def _approach(self, slot: int, target: Row, load: bool = True) -> np.ndarray:
         """Load a target one step away, else move by row, else by column, else at random."""
-        row, col, _ = self.players[slot]
+        row, col, _ = self._player(slot)
         flags = self.valid(slot)
         vertical = NORTH if target[0] < row else SOUTH
         horizontal = WEST if target[1] < col else EAST
@@ -312,24 +341,34 @@ class SlowLBF:
             return self._random(slot)
         return np.eye(6)[action]
 
-    def choose(self, slot: int) -> int:
+    def select_action(self, slot: int) -> int:
         """Draw the action of the teammate in a slot."""
-        chances = self.distribution(self.types[slot], slot, self.sight[slot])
-        return int(self.rng.choice(6, p=chances))
+        name = self.types[slot]
+        if name is None:
+            raise ValueError(f"slot {slot} holds no teammate")
+        probs = self.distribution(name, slot, self.sight[slot])
+        return int(self.rng.choice(6, p=probs))
 
     def open_process(self) -> tuple[list[int], list[int]]:
-        """Teammates leave, then others enter; returns the slots left and the slots entered.
+        """Let teammates leave, then let others enter.
 
-        Those whose counter has run out are due. At most so many leave that one teammate stays,
-        at most so many enter that the team limit holds, chosen at random; the others stay due.
+        Agents whose counter has run out are due. If more are due to leave than may while one
+        teammate stays, or more to enter than the team limit allows, the choice is random and the
+        others stay due.
         Paper: a counter is the number of steps left and ticks before the changes.
         Reference: a counter must have passed zero and ticks after the changes.
+
+        Returns:
+            The slots that were left and the slots that were entered.
         """
         if self.rules == "paper":
             self._tick()
 
-        present = [k for k in range(1, self.slots) if self.players[k] is not None]
-        due = [k for k in present if self._is_due(self.counters[k])]
+        due = [
+            slot
+            for slot, counter in enumerate(self.counters)
+            if counter is not None and self._is_due(counter)
+        ]
         left = self._pick(due, self.team_size() - 2)
         returning = [i for i, counter in enumerate(self.waiting) if self._is_due(counter)]
         for slot in left:
@@ -354,29 +393,33 @@ class SlowLBF:
         self.waiting = [counter - 1 for counter in self.waiting]
 
     def _is_due(self, counter: int) -> bool:
-        """Whether an agent with this counter is to change between present and absent."""
+        """Return whether an agent with this counter is due to leave or to enter."""
         return counter < 0 if self.rules == "reference" else counter <= 0
 
     def _pick(self, candidates: list[int], most: int) -> list[int]:
-        """All candidates, or a random choice of `most` of them if there are more; sorted."""
+        """Return all candidates, or a random choice of `most` of them if there are more, sorted."""
         if len(candidates) <= most:
             return candidates
         return sorted(self.rng.choice(candidates, size=max(most, 0), replace=False).tolist())
 
     def _enter(self, slot: int) -> None:
-        """A teammate with a new level, cell, type, sight and time to stay takes a slot."""
+        """Put a teammate with a new level, cell, type, sight and counter into a slot."""
         self._place_player(slot)
         self.types[slot] = TYPES[self._between(0, len(TYPES) - 1)]
         self.sight[slot] = self._between(1, 3) if self.rules == "paper" else None
         self.counters[slot] = self._between(*self.active_range)
 
     def step(self, learner_action: int) -> tuple[float, bool, bool]:
-        """Teammates choose, all act, the team changes; a finished episode starts anew."""
+        """Let all act and the team change; start the next episode if this one has ended.
+
+        Returns:
+            The learner's reward, and whether the episode was terminated or truncated.
+        """
         actions = [NONE] * self.slots
         actions[0] = learner_action
         for slot in range(1, self.slots):
             if self.players[slot] is not None:
-                actions[slot] = self.choose(slot)
+                actions[slot] = self.select_action(slot)
         rewards, terminated, truncated = self.act(actions)
         self.open_process()
         if terminated or truncated:

@@ -1,35 +1,153 @@
+import itertools
+from dataclasses import replace
+
 import equinox as eqx
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gymnasium.utils.seeding import np_random
+from lbf_states import make_state
 
 import dropin.interop.gymnasium  # noqa: F401
-from dropin.adhoc import Interface, make
-from dropin.agents import Agent, AgentType, agent_player, load_agent, save_agent
-from dropin.errors import InputError
-from dropin.evaluation.evaluate import run_episodes
-from dropin.learners import find
-from dropin.learners.gpl import GPL
-from dropin.teams.types import Scene
+from dropin.agents import Agent, AgentType, agent_policy, load_agent, save_agent
+from dropin.core import registry
+from dropin.core.errors import InputError
+from dropin.core.observation import Interface, Observation
+from dropin.env import make
+from dropin.learners.base import LearnerInput, NetworkPolicy
+from dropin.learners.gpl import GPLNetwork
+from dropin.models.coordination import Utilities
+from dropin.teams.types import PolicyInput
 
-SIZES = {"type_units": 6, "type_memory": 6, "type_size": 5, "graph_units": 6, "embedding": 5}
+SIZES = {
+    "type_hidden_size": 6,
+    "type_lstm_size": 6,
+    "type_vector_size": 5,
+    "utility_hidden_size": 6,
+    "embedding_size": 5,
+}
+TEMPERATURE = 0.05
 ENV = make("lbf", rules="reference", team_limit=3, types=["H6"])
 
 
-def agent(name="gpl-q", seed=0):
-    config = find(name).config(**SIZES)
-    learner = eqx.filter_jit(GPL)(ENV.interface, config, key=jax.random.key(seed))
-    return Agent(learner, jnp.float32(0.5), name)
+def make_agent(name="gpl-q", seed=9, interface=ENV.interface):
+    """Return an agent with random weights whose actions depend on what it sees.
+
+    With the usual initial weights it would always take the same action.
+    """
+    settings = registry.learners[name].default_settings("lbf", **SIZES)
+    network = eqx.filter_jit(GPLNetwork)(interface, settings, key=jax.random.key(seed))
+    network = jax.tree.map(lambda leaf: (3.0 if leaf.ndim > 1 else 0.0) * leaf, network)
+    return Agent(NetworkPolicy(network, jnp.float32(TEMPERATURE)), name, settings)
 
 
-def test_an_agent_survives_its_file(tmp_path):
-    path = tmp_path / "agent.safetensors"
-    save_agent(agent(), path, step=7)
-    assert eqx.tree_equal(load_agent(path), agent())
-    save_agent(agent(), tmp_path / "run" / "agent.safetensors")
-    assert eqx.tree_equal(load_agent(tmp_path / "run"), agent())
+def network_of(agent) -> GPLNetwork:
+    assert isinstance(agent.policy, NetworkPolicy)
+    assert isinstance(agent.policy.network, GPLNetwork)
+    return agent.policy.network
+
+
+def observations(env, steps, seed=0):
+    """Return what the learner sees while it acts at random, over several episodes."""
+    step = eqx.filter_jit(env.step)
+    state, observation = eqx.filter_jit(env.reset)(jax.random.key(seed))
+    found = [observation]
+    for number in range(1, steps):
+        state, time_step = step(jax.random.key(number), state, jnp.int32(number % 6))
+        found.append(time_step.observation)
+    return found
+
+
+def expected_q_values(utilities: Utilities, logits, present):
+    """Return the learner's action values (Eq. 9) as sums over all joint actions of teammates."""
+    individual = np.asarray(utilities.individual, np.float64)
+    slots, actions = individual.shape
+    pair = {
+        (j, k): np.asarray(utilities.factors.pair_utility(j, k), np.float64)
+        for j, k in itertools.combinations(range(slots), 2)
+    }
+    probs = np.exp(np.asarray(logits, np.float64))
+    probs /= probs.sum(axis=1, keepdims=True)
+    team = [slot for slot in range(slots) if slot == 0 or present[slot]]
+    values = np.zeros(actions)
+    for own in range(actions):
+        for others in itertools.product(range(actions), repeat=len(team) - 1):
+            joint = dict(zip(team, (own, *others), strict=True))
+            weight = np.prod([probs[slot, joint[slot]] for slot in team[1:]])
+            value = sum(individual[slot, joint[slot]] for slot in team)
+            value += sum(pair[j, k][joint[j], joint[k]] for j, k in itertools.combinations(team, 2))
+            values[own] += weight * value
+    return values
+
+
+@eqx.filter_jit
+def terms(network: GPLNetwork, memory, observation):
+    """Return the utilities and the logits of an observation, and the memory afterwards."""
+    assert network.agent is not None
+    logits, agent_memory = network.agent(memory.agent, observation)
+    types, value_memory = network.value.infer_types(memory.value, LearnerInput(observation, logits))
+    memory = replace(memory, value=value_memory, agent=agent_memory)
+    return network.value.graph(types), logits, memory
+
+
+def test_a_greedy_agent_takes_the_action_of_the_largest_expected_value():
+    """Its memory, its predictions and its values are computed by hand, step by step."""
+    env = make("lbf", rules="reference", team_limit=3, types=["H6"], horizon=20)
+    agent = make_agent()
+    network = network_of(agent)
+    own, memory, compared = network.init_memory(3), None, []
+    for number, observation in enumerate(observations(env, 50)):
+        action, memory = agent.act(jax.random.key(number), observation, memory)
+        utilities, logits, own = terms(network, own, observation)
+        values = expected_q_values(utilities, logits, np.asarray(observation.present))
+        best, second = np.sort(values)[::-1][:2]
+        if best - second > 1e-4 * abs(best):
+            assert int(action) == int(np.argmax(values))
+            compared.append(int(action))
+    assert len(compared) > 40
+    assert len(set(compared)) > 2
+
+
+def test_a_sampled_agent_draws_from_the_boltzmann_distribution():
+    agent = make_agent("gpl-spi")
+    network = network_of(agent)
+    observation = observations(ENV, 1)[0]
+    utilities, logits, _ = terms(network, network.init_memory(3), observation)
+    values = expected_q_values(utilities, logits, np.asarray(observation.present))
+    expected = np.exp((values - values.max()) / TEMPERATURE)
+    expected /= expected.sum()
+    assert expected.max() > 2 * expected.min()
+    act = jax.vmap(lambda key: agent.act(key, observation, mode="sampled")[0])
+    drawn = np.asarray(act(jax.random.split(jax.random.key(0), 5000)))
+    assert np.bincount(drawn, minlength=6) / 5000 == pytest.approx(expected, abs=0.03)
+
+
+def test_only_modes_that_exist_can_be_chosen():
+    observation = observations(ENV, 1)[0]
+    with pytest.raises(InputError, match="gpl-q has no distribution to sample from"):
+        make_agent().act(jax.random.key(0), observation, mode="sampled")
+    with pytest.raises(InputError, match="Unknown mode 'best'"):
+        make_agent().act(jax.random.key(0), observation, mode="best")
+
+
+def test_a_loaded_agent_acts_bit_by_bit_as_the_saved_one(tmp_path):
+    agent = make_agent("gpl-spi")
+    save_agent(agent, tmp_path / "agent.safetensors", step=7)
+    save_agent(agent, tmp_path / "run" / "agent.safetensors")
+    for path in (tmp_path / "agent.safetensors", tmp_path / "run"):
+        loaded = load_agent(path)
+        assert (loaded.learner, loaded.settings) == (agent.learner, agent.settings)
+        assert loaded.interface == agent.interface
+        for mode in ("greedy", "sampled"):
+            memory = own = None
+            for number, observation in enumerate(observations(ENV, 10)):
+                key = jax.random.key(number)
+                action, memory = agent.act(key, observation, memory, mode=mode)
+                other, own = loaded.act(key, observation, own, mode=mode)
+                assert int(action) == int(other)
+                assert eqx.tree_equal(memory, own)
 
 
 def test_a_million_random_bytes_are_no_agent(tmp_path):
@@ -39,102 +157,128 @@ def test_a_million_random_bytes_are_no_agent(tmp_path):
         load_agent(path)
 
 
-def test_it_acts_over_the_gymnasium_view_as_in_the_environment():
-    """The same episode, played through either."""
-    who = agent()
+def test_an_agent_acts_in_the_gymnasium_view_as_in_the_environment():
+    """The same episode through both: the view's random numbers are those of its generator."""
+    agent = make_agent()
     env = gymnasium.make("dropin/LBF-v0", rules="reference", team_limit=3, types=["H6"])
-    seen, _ = env.reset(seed=3)
-    memory, actions, over = None, [], False
-    key = jax.random.key(0)
-    while not over:
-        action, memory = who.act(key, seen, memory)
-        seen, _, terminated, truncated, _ = env.step(action)
+    observation, _ = env.reset(seed=0)
+    memory, actions, done = None, [], False
+    while not done:
+        action, memory = agent.act(jax.random.key(0), observation, memory)
+        observation, _, terminated, truncated, _ = env.step(action)
         actions.append(int(action))
-        over = terminated or truncated
-    inner = env.unwrapped
-    inner.reset(seed=3)
-    state, player = inner._state, agent_player(who, ENV)
-    observation = ENV._observe(state)
-    memory, again = player.start(3), []
+        done = terminated or truncated
+    random, _ = np_random(0)
+    policy = agent_policy(agent, ENV)
+    act, step = eqx.filter_jit(policy.act), eqx.filter_jit(ENV.step)
+    state, observation = eqx.filter_jit(ENV.reset)(jax.random.key(random.integers(2**31)))
+    memory, direct, done = policy.init_memory(3), [], False
     for _ in actions:
-        action, memory = player.act(key, state, observation, memory)
-        again.append(int(action))
-        inner.step(action)
-        state = inner._state
-        observation = ENV._observe(state)
-    assert again == actions
+        action, memory = act(jax.random.key(0), ENV, state, observation, memory)
+        direct.append(int(action))
+        key = jax.random.key(random.integers(2**31))
+        state, time_step = step(key, state, action, auto_reset=False)
+        observation, done = time_step.final_observation, bool(time_step.done)
+    assert direct == actions
+    assert done
+    assert len(set(actions)) > 2
 
 
-def test_as_a_teammate_it_does_what_it_would_do_as_the_learner():
-    """Each actor's action and memory, over some steps, with the slots really swapped."""
-    who = agent()
-    env = make("lbf", rules="reference", team_limit=3, types=[who])
-    kind = env.team.pool.types[0]
+def assert_close(a, b):
+    """Check that two pytrees hold nearly the same numbers."""
+    jax.tree.map(lambda one, two: np.testing.assert_allclose(one, two, atol=1e-5), a, b)
+
+
+def swapped(rows, slot):
+    """Return rows with those of slot 0 and another slot exchanged."""
+    rows = list(rows)
+    rows[0], rows[slot] = rows[slot], rows[0]
+    return rows
+
+
+def test_as_a_teammate_an_agent_sees_a_state_from_its_own_slot():
+    """It acts as the learner would in the state in which the two have changed places."""
+    agent = make_agent()
+    agents = [[1, 2, 1], [4, 5, 3], [7, 0, 2]]
+    objects = [[2, 2, 1], [5, 6, 2]]
+    arrived = [True, False, True]
+    kind = agent.as_type(ENV.game)
+    memory = jax.tree.map(  # A different one for each slot.
+        lambda leaf: jax.random.normal(jax.random.key(1), leaf.shape), kind.init_memory(3)
+    )
+    state = make_state(agents, objects)
+    inputs = PolicyInput(
+        key=jax.random.key(0),
+        game=ENV.game,
+        state=state,
+        arrived=jnp.array(arrived),
+        sides=(0, 0, 0),
+        first=1,
+        agent_seed=jnp.zeros(2, jnp.uint32),
+        views=None,
+        active=state.present[1:],
+    )
+    actions, after = kind.plan(inputs, jax.tree.map(lambda leaf: leaf[1:], memory))
+    for slot in (1, 2):
+        other = make_state(swapped(agents, slot), objects)
+        features, shared = ENV.game.observe(other)
+        here = jnp.array(swapped(arrived, slot))
+        observation = Observation(features, shared, other.present, here, (0, 0, 0))
+        own = jax.tree.map(lambda leaf, slot=slot: leaf[slot], memory)
+        action, own = agent.act(jax.random.key(0), observation, own)
+        assert int(action) == int(actions[slot - 1])
+        rows = jax.tree.map(lambda leaf, slot=slot: leaf[slot - 1], after)
+        assert_close(rows, own)
+    first, second = (
+        jax.tree.leaves(jax.tree.map(lambda leaf, n=n: leaf[n], after)) for n in (0, 1)
+    )
+    assert not all(np.allclose(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_in_an_open_team_agents_and_types_act_as_themselves():
+    """Agents come and go; a newcomer starts with an empty memory."""
+    agent = make_agent(seed=2)
+    env = make("lbf", rules="reference", team_limit=3, types=["H6", agent])
+    kind = env.team.pool.types[1]
     assert isinstance(kind, AgentType)
-    assert (kind.name, kind.about) == ("gpl-q", "a trained gpl-q")
-    step, plan = eqx.filter_jit(env.step), eqx.filter_jit(kind.plan)
-    state, seen = eqx.filter_jit(env.reset)(jax.random.key(1))
-    own = {slot: who.start(3) for slot in (1, 2)}
-    for number in range(12):
-        memory = jax.tree.map(lambda rows: rows[1:], state.cast.memory[0])
-        scene = Scene(
-            jax.random.key(0),
-            state.game,
-            state.arrived,
-            (0, 0, 0),
-            1,
-            state.cast.character[1:],
-            None,
-            state.game.present[1:],
-        )
-        planned, _ = plan(scene, memory)
-        for slot in (1, 2):
-            order = np.array([slot if i == 0 else 0 if i == slot else i for i in range(3)])
-            swapped = type(seen)(
-                seen.agents[order],
-                seen.shared,
-                seen.present[order],
-                seen.arrived[order],
-                seen.sides,
-            )
-            if seen.arrived[slot]:
-                own[slot] = who.start(3)
-            action, own[slot] = who.act(jax.random.key(0), swapped, own[slot])
-            if seen.present[slot]:
-                assert int(action) == int(planned[slot - 1])
+    assert (kind.name, kind.summary) == ("gpl-q", "a trained gpl-q")
+    step = eqx.filter_jit(env.step)
+    state, observation = eqx.filter_jit(env.reset)(jax.random.key(1))
+    memory, compared, differ = {}, [], 0
+    for number in range(60):
+        state_before, arrived = state, np.asarray(observation.arrived)
         state, time_step = step(jax.random.key(number), state, jnp.int32(number % 6))
-        seen = time_step.observation
-
-
-def test_a_team_of_agents_plays():
-    env = make("lbf", rules="reference", team_limit=3, types=["H6", agent(seed=5)])
-    assert env.team.pool.names == ("H6", "gpl-q")
-    played = run_episodes(env, agent_player(agent(), env), envs=4, episodes=1)
-    assert (played.returns >= 0).all()
-
-
-def test_only_a_boltzmann_policy_is_sampled_from():
-    _, seen = eqx.filter_jit(ENV.reset)(jax.random.key(1))
-    with pytest.raises(InputError, match="gpl-q has no policy to sample from"):
-        agent().act(jax.random.key(0), seen, policy="sampled")
-    with pytest.raises(InputError, match="Unknown policy 'best'"):
-        agent().act(jax.random.key(0), seen, policy="best")
-    who = agent("gpl-spi")
-    draws = {int(who.act(jax.random.key(n), seen, policy="sampled")[0]) for n in range(40)}
-    assert len(draws) > 1
-    greedy = {int(who.act(jax.random.key(n), seen)[0]) for n in range(5)}
-    assert len(greedy) == 1
+        for slot in (1, 2):
+            if arrived[slot]:
+                memory[slot] = agent.init_memory(3)
+            rows = state_before.game.agents[np.array(swapped(range(3), slot))]
+            features, shared = env.game.observe(replace(state_before.game, agents=rows))
+            here = jnp.array(swapped(arrived, slot))
+            seen = Observation(features, shared, rows[:, 2] > 0, here, (0, 0, 0))
+            action, memory[slot] = agent.act(jax.random.key(0), seen, memory[slot])
+            if not time_step.acted[slot]:
+                continue
+            if not time_step.observation.arrived[slot]:
+                stored = jax.tree.map(lambda leaf, slot=slot: leaf[slot], state.roster.memory[1])
+                assert_close(stored, memory[slot])
+            if int(state_before.roster.type[slot]) == 1:
+                assert int(action) == int(time_step.actions[slot])
+                compared.append(int(action))
+            else:
+                differ += int(action) != int(time_step.actions[slot])
+        observation = time_step.observation
+    assert len(compared) > 20
+    assert len(set(compared)) > 1
+    assert differ > 10
 
 
 def test_an_agent_of_another_game_is_refused():
     def stranger(game):
-        meets = Interface(game, ("x",), (), ("stay",))
-        built = eqx.filter_jit(GPL)(meets, find("gpl-q").config(**SIZES), key=jax.random.key(0))
-        return Agent(built, jnp.float32(1), "gpl-q")
+        return make_agent(interface=Interface(game, ("x",), (), ("stay",)))
 
     with pytest.raises(InputError, match="trained in 'wolfpack' and cannot play 'lbf'"):
-        agent_player(stranger("wolfpack"), ENV)
+        agent_policy(stranger("wolfpack"), ENV)
     with pytest.raises(InputError, match="other features or actions"):
-        agent_player(stranger("lbf"), ENV)
+        agent_policy(stranger("lbf"), ENV)
     with pytest.raises(InputError, match="other features or actions"):
         make("lbf", types=[stranger("lbf")])

@@ -11,8 +11,8 @@ import pytest
 import tiny
 
 import dropin
-from dropin.adhoc import make
-from dropin.games import CATALOGUE
+from dropin.core import registry
+from dropin.env import make
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -34,7 +34,7 @@ def test_the_site_builds_and_its_tables_say_what_the_code_says(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    for game in CATALOGUE:
+    for game in registry.games:
         for rules in ("paper", "reference"):
             check_game(text_of(tmp_path, f"games/{game}"), game, rules)
             check_types(text_of(tmp_path, "teammates"), game, rules)
@@ -49,9 +49,14 @@ def text_of(site: Path, page: str) -> str:
 
 
 SETTINGS = {
-    "lbf": ["LBF.horizon", "LBF.object_border", "Durations.head_start", "Look.sights"],
-    "wolfpack": ["Wolfpack.horizon", "Wolfpack.shaping", "Events.chance", "Patience.radius"],
-    "fortattack": ["FortAttack.horizon", "FortAttack.fort", "Shooting.longest"],
+    "lbf": ["LBF.horizon", "LBF.object_border", "Durations.initial_extra", "Observer.sight_radii"],
+    "wolfpack": [
+        "Wolfpack.horizon",
+        "Wolfpack.shaping_weight",
+        "Churn.probability",
+        "WaitingTraits.radius",
+    ],
+    "fortattack": ["FortAttack.horizon", "FortAttack.fort_radius", "Shooting.max_waiting_time"],
 }
 DURATIONS = {
     ("lbf", "paper"): "(15, 25)",
@@ -66,7 +71,7 @@ DURATIONS = {
 def check_game(page, game, rules):
     agent, shared = make(game, rules=rules, team_limit=5).game.features(5)
     for each in [*agent, *shared]:
-        row = rf"<td>{each.name}</td>\s*<td>{each.meaning}</td>\s*<td>{each.low:g}</td>"
+        row = rf"<td>{each.name}</td>\s*<td>{each.description}</td>\s*<td>{each.low:g}</td>"
         assert re.search(rf"{row}\s*<td>{each.high:g}</td>\s*<td>{each.absent:g}</td>", page)
     for setting in SETTINGS[game]:
         assert f"<code>{setting}</code>" in page
@@ -75,7 +80,7 @@ def check_game(page, game, rules):
 
 def check_types(page, game, rules):
     for each in make(game, rules=rules).team.pool.types:
-        assert re.search(rf"<td><code>{each.name}</code></td>\s*<td>{each.about}</td>", page)
+        assert re.search(rf"<td><code>{each.name}</code></td>\s*<td>{each.summary}</td>", page)
 
 
 def check_commands(page):
@@ -86,7 +91,8 @@ def check_commands(page):
 
 def check_page(text):
     """No marker is left, and nothing is fetched from elsewhere."""
-    assert not re.search(r"<!-- (features|types|settings|options|run|example) ", text)
+    markers = "features|types|settings|recipes|learner|fights|options|run|example|file|names"
+    assert not re.search(rf"<!-- ({markers}) ", text)
     assert not re.search(r'<(script|link|img)[^>]+(src|href)="?https?:', text)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dropin.cli import main
-from dropin.experiments.items import ITEMS
+from dropin.core import registry
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
@@ -16,7 +16,7 @@ PAGES = sorted(
     page
     for kind in ("reference", "small")
     for page in (RESULTS / kind).rglob("*.json")
-    if page.stem in ITEMS and not ITEMS[page.stem].agents
+    if page.stem in registry.experiments and not registry.experiments[page.stem].needs_agents
 )
 
 

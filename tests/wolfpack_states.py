@@ -1,4 +1,4 @@
-"""States of Wolfpack in both implementations."""
+"""Convert states of Wolfpack between both implementations, and make them by hand."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +10,7 @@ FIELDS = ("hunters", "prey", "facing", "captured", "time")
 
 
 def rows_of(slow: SlowWolfpack) -> tuple[np.ndarray, ...]:
-    """The fields of the slow game, as the fast game's state has them."""
+    """Return the fields of the slow game as the fast game's state has them."""
     hunters = [(-1, -1) if cell is None else cell for cell in slow.hunters]
     return (
         np.array(hunters, np.int32),
@@ -21,8 +21,13 @@ def rows_of(slow: SlowWolfpack) -> tuple[np.ndarray, ...]:
     )
 
 
+def state_of(rows) -> State:
+    """Make a state from its fields, as `rows_of` returns them."""
+    return State(**dict(zip(FIELDS, rows, strict=True)), memory=())
+
+
 def state(hunters, prey, facing=None, captured=None, time=0) -> State:
-    """A position by hand; None is somebody absent."""
+    """Make a state from cells; None is an absent hunter."""
     return State(
         hunters=jnp.array([(-1, -1) if cell is None else cell for cell in hunters], jnp.int32),
         prey=jnp.array(prey, jnp.int32),

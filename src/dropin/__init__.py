@@ -4,56 +4,104 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dropin.adhoc import AdHoc, make
-    from dropin.agents import Agent, load_agent
-    from dropin.errors import InputError, StoppedError
-    from dropin.evaluation.evaluate import evaluate
-    from dropin.teams.openness import Closed, Durations, Events, Scripted
-    from dropin.training.chunk import TrainConfig
-    from dropin.training.config import EvaluationConfig
+    from dropin.agents import Agent, load_agent, save_agent
+    from dropin.core.errors import InputError, StoppedError
+    from dropin.core.observation import Feature, Interface, Observation, TimeStep
+    from dropin.core.registry import (
+        register_experiment,
+        register_game,
+        register_learner,
+        register_openness,
+        register_type,
+    )
+    from dropin.core.specs import ExperimentSpec, GameSpec, LearnerSpec
+    from dropin.env import AdHocEnv, EnvState, Team, make
+    from dropin.evaluation.evaluate import Evaluation, evaluate
+    from dropin.policies import Policy, make_policy
+    from dropin.teams.openness import Churn, Closed, Durations, Scripted
+    from dropin.teams.types import Type
+    from dropin.training.config import EvaluationConfig, TrainConfig
     from dropin.training.loop import resume_run, train
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _HOMES = {
-    "AdHoc": "dropin.adhoc",
+    "AdHocEnv": "dropin.env",
     "Agent": "dropin.agents",
-    "EvaluationConfig": "dropin.training.config",
-    "StoppedError": "dropin.errors",
-    "TrainConfig": "dropin.training.chunk",
-    "evaluate": "dropin.evaluation.evaluate",
-    "load_agent": "dropin.agents",
-    "make": "dropin.adhoc",
-    "resume_run": "dropin.training.loop",
-    "train": "dropin.training.loop",
+    "Churn": "dropin.teams.openness",
     "Closed": "dropin.teams.openness",
     "Durations": "dropin.teams.openness",
-    "Events": "dropin.teams.openness",
+    "EnvState": "dropin.env",
+    "Evaluation": "dropin.evaluation.evaluate",
+    "EvaluationConfig": "dropin.training.config",
+    "ExperimentSpec": "dropin.core.specs",
+    "Feature": "dropin.core.observation",
+    "GameSpec": "dropin.core.specs",
+    "InputError": "dropin.core.errors",
+    "Interface": "dropin.core.observation",
+    "LearnerSpec": "dropin.core.specs",
+    "Observation": "dropin.core.observation",
+    "Policy": "dropin.policies",
     "Scripted": "dropin.teams.openness",
-    "InputError": "dropin.errors",
+    "StoppedError": "dropin.core.errors",
+    "Team": "dropin.env",
+    "TimeStep": "dropin.core.observation",
+    "TrainConfig": "dropin.training.config",
+    "Type": "dropin.teams.types",
+    "evaluate": "dropin.evaluation.evaluate",
+    "load_agent": "dropin.agents",
+    "make": "dropin.env",
+    "make_policy": "dropin.policies",
+    "register_experiment": "dropin.core.registry",
+    "register_game": "dropin.core.registry",
+    "register_learner": "dropin.core.registry",
+    "register_openness": "dropin.core.registry",
+    "register_type": "dropin.core.registry",
+    "resume_run": "dropin.training.loop",
+    "save_agent": "dropin.agents",
+    "train": "dropin.training.loop",
 }
 
 __all__ = [
-    "AdHoc",
+    "AdHocEnv",
     "Agent",
+    "Churn",
     "Closed",
     "Durations",
+    "EnvState",
+    "Evaluation",
     "EvaluationConfig",
-    "Events",
+    "ExperimentSpec",
+    "Feature",
+    "GameSpec",
     "InputError",
+    "Interface",
+    "LearnerSpec",
+    "Observation",
+    "Policy",
     "Scripted",
     "StoppedError",
+    "Team",
+    "TimeStep",
     "TrainConfig",
+    "Type",
     "evaluate",
     "load_agent",
     "make",
+    "make_policy",
+    "register_experiment",
+    "register_game",
+    "register_learner",
+    "register_openness",
+    "register_type",
     "resume_run",
+    "save_agent",
     "train",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Public names are imported when they are used, so that `import dropin` is quick."""
+    """Import public names when they are first used, so that `import dropin` is quick."""
     if name not in _HOMES:
         raise AttributeError(f"module 'dropin' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

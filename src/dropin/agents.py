@@ -1,7 +1,6 @@
-"""Trained agents: a learner's networks with all that is needed to act, in one file."""
+"""Trained agents: a learned policy with everything that is needed to act, in one file."""
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -9,143 +8,157 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
-from dropin.adhoc import AdHoc, EnvState, Interface, Observation
-from dropin.config import as_dict, from_dict
-from dropin.errors import InputError, unknown
-from dropin.files import read_arrays, write_arrays
-from dropin.learners import find
-from dropin.learners.base import Outlook
-from dropin.players import Player
-from dropin.teams.types import Scene, Type
-from dropin.weights import from_arrays, to_arrays
+from dropin.core import registry
+from dropin.core.arrays import from_arrays, to_arrays
+from dropin.core.config import from_dict
+from dropin.core.config import to_dict as config_to_dict
+from dropin.core.errors import InputError, unknown
+from dropin.core.files import read_arrays, write_arrays
+from dropin.core.formats import AGENT_FORMAT, upgrade_agent
+from dropin.core.observation import Interface, Observation
+from dropin.core.specs import LearnedPolicy
+from dropin.env import AnyEnv, AnyEnvState
+from dropin.learners.config import TrainConfig
+from dropin.policies import Policy
+from dropin.teams.types import PolicyInput, Type
 
-POLICIES = ("greedy", "sampled")
+__all__ = [
+    "AGENT_FILE",
+    "MODES",
+    "Agent",
+    "AgentPolicy",
+    "agent_policy",
+    "load_agent",
+    "load_policy",
+    "save_agent",
+]
+
+MODES = ("greedy", "sampled")
+"""How an agent can choose actions."""
 AGENT_FILE = "agent.safetensors"
+"""The name of the latest agent in a run's directory."""
 
 
 class Agent(eqx.Module):
-    """A learner that has learned what it will."""
+    """A policy that a learner has learned."""
 
-    learner: Any
-    temperature: Float[Array, ""]
-    """Of the Boltzmann policy, where there is one."""
-    name: str = eqx.field(static=True)
-    """Of the learner, as in the catalogue."""
+    policy: LearnedPolicy
+    """The weights, and how they act."""
+    learner: str = eqx.field(static=True)
+    """Name of the learner."""
+    settings: Any = eqx.field(static=True)
+    """Settings of the learner."""
 
     @property
-    def meets(self) -> Interface:
-        """What it was trained for."""
-        return self.learner.meets
+    def interface(self) -> Interface:
+        """The features and actions that it was trained for."""
+        return self.policy.interface
 
-    def start(self, slots: int) -> Any:
-        """The memory at the start of an episode."""
-        return self.learner.start(slots)
+    def init_memory(self, slots: int) -> PyTree:
+        """Return the memory at the start of an episode."""
+        return self.policy.init_memory(slots)
 
     def act(
         self,
         key: PRNGKeyArray,
         observation: Observation | Mapping[str, Any],
-        memory: Any = None,
+        memory: PyTree = None,
         *,
-        policy: str = "greedy",
-    ) -> tuple[Int[Array, ""], Any]:
-        """An action, and the memory to give back with the next observation.
+        mode: str = "greedy",
+    ) -> tuple[Int[Array, ""], PyTree]:
+        """Choose an action.
 
-        The observation is that of `AdHoc` or of the Gymnasium view. No memory is an empty one.
+        Args:
+            key: A random key, used for nothing else.
+            observation: An observation of an `AdHocEnv` or of the Gymnasium view.
+            memory: What the last call returned; None at the start of an episode.
+            mode: `greedy`, or `sampled` if the policy is a distribution.
+
+        Returns:
+            The action, and the memory to pass in with the next observation.
         """
-        check_policy(self, policy)
-        return _act(self, key, as_observation(observation), memory, policy)
+        check_mode(self, mode)
+        return _act(self, key, as_observation(observation), memory, mode)
 
-    def check(self, meets: Interface) -> None:
-        """Raise `InputError` if the agent was trained for something else."""
-        if self.meets.game != meets.game:
+    def check_fits(self, interface: Interface) -> None:
+        """Raise `InputError` if the agent was trained for another game or other features."""
+        if self.interface.game != interface.game:
             raise InputError(
-                f"The agent was trained in {self.meets.game!r} and cannot play {meets.game!r}."
+                f"The agent was trained in {self.interface.game!r} and cannot play"
+                f" {interface.game!r}."
             )
-        if self.meets != meets:
+        if self.interface != interface:
             raise InputError("The agent was trained with other features or actions of the game.")
 
     def as_type(self, game: Any) -> Type:
-        """The agent as a teammate in a game; it sees the scene from its own slot."""
-        self.check(Interface.of(game))
-        about = f"a trained {self.name}"
-        return AgentType(name=self.name, about=about, agent=self, game=game)
+        """Return the agent as a type of teammate, which sees a game from its own slot."""
+        self.check_fits(Interface.from_game(game))
+        return AgentType(name=self.learner, summary=f"a trained {self.learner}", agent=self)
 
 
 @eqx.filter_jit
 def _act(
-    agent: Agent, key: PRNGKeyArray, seen: Observation, memory: Any, policy: str
-) -> tuple[Int[Array, ""], Any]:
-    memory = agent.start(seen.present.shape[0]) if memory is None else memory
-    action, _, memory = consider(agent, key, seen, memory, policy)
-    return action, memory
+    agent: Agent, key: PRNGKeyArray, observation: Observation, memory: PyTree, mode: str
+) -> tuple[Int[Array, ""], PyTree]:
+    if memory is None:
+        memory = agent.init_memory(observation.present.shape[0])
+    return agent.policy.act(key, observation, memory, mode)
 
 
-def consider(
-    agent: Agent, key: PRNGKeyArray, seen: Observation, memory: Any, policy: str
-) -> tuple[Int[Array, ""], Outlook, Any]:
-    """An action, what the agent made of the observation, and the memory afterwards."""
-    thinking, acting = jax.random.split(key)
-    memory = agent.learner.greet(memory, seen, thinking)
-    outlook, memory = agent.learner(memory, seen, thinking)
-    if policy == "greedy":
-        return jnp.argmax(outlook.values).astype(jnp.int32), outlook, memory
-    drawn = jax.random.categorical(acting, outlook.values / agent.temperature)
-    return drawn.astype(jnp.int32), outlook, memory
-
-
-class AgentPlayer(Player):
+class AgentPolicy(Policy):
     """A trained agent in the learner's place."""
 
     agent: Agent
-    policy: str = eqx.field(static=True, default="greedy")
+    mode: str = eqx.field(static=True, default="greedy")
 
-    def start(self, slots: int) -> Any:
-        """The agent's memory."""
-        return self.agent.start(slots)
+    def init_memory(self, slots: int) -> PyTree:
+        """Return the agent's memory."""
+        return self.agent.init_memory(slots)
 
     def act(
-        self, key: PRNGKeyArray, state: EnvState, seen: Observation, memory: Any
-    ) -> tuple[Int[Array, ""], Any]:
-        """What the agent does on what it sees."""
-        del state
-        return self.agent.act(key, seen, memory, policy=self.policy)
+        self,
+        key: PRNGKeyArray,
+        env: AnyEnv,
+        state: AnyEnvState,
+        observation: Observation,
+        memory: PyTree,
+    ) -> tuple[Int[Array, ""], PyTree]:
+        """Act as the agent does."""
+        del env, state
+        return self.agent.act(key, observation, memory, mode=self.mode)
 
 
 class AgentType(Type):
     """A trained agent as a type of teammate. Each such teammate has a memory of everybody."""
 
     agent: Agent
-    game: Any
 
-    def start(self, slots: int) -> Any:
-        """For each slot, its memory of all slots."""
-        memory = self.agent.start(slots)
+    def init_memory(self, slots: int) -> PyTree:
+        """Return, for each slot, its memory of all slots."""
+        memory = self.agent.init_memory(slots)
         return jax.tree.map(lambda rows: jnp.broadcast_to(rows[None], (slots, *rows.shape)), memory)
 
-    def plan(self, scene: Scene, memory: Any) -> tuple[Int[Array, " actor"], Any]:
-        """The agent's action, seen from each actor's slot."""
-        agents, shared = self.game.observe(scene.state)
-        slots, actors = scene.arrived.shape[0], scene.character.shape[0]
-        sides = scene.sides
-        mine = jnp.arange(scene.first, scene.first + actors)
+    def plan(self, inputs: PolicyInput, memory: PyTree) -> tuple[Int[Array, " actor"], PyTree]:
+        """Return the agent's action from the perspective of each actor's slot."""
+        agents, shared = inputs.game.observe(inputs.state)
+        slots, actors = inputs.arrived.shape[0], inputs.agent_seed.shape[0]
+        present, arrived, sides = inputs.state.present, inputs.arrived, inputs.sides
 
-        def one(key: PRNGKeyArray, slot: Int[Array, ""], memory: Any) -> tuple[Array, Any]:
-            # The actor and the learner swap places.
-            place = jnp.arange(slots)
-            order = jnp.where(place == 0, slot, jnp.where(place == slot, 0, place))
-            seen = Observation(
-                agents[order], shared, scene.state.present[order], scene.arrived[order], sides
-            )
-            return self.agent.act(key, seen, memory)
+        def one(key: PRNGKeyArray, slot: Int[Array, ""], memory: PyTree) -> tuple[Array, PyTree]:
+            # The actor and the learner swap slots.
+            index = jnp.arange(slots)
+            order = jnp.where(index == 0, slot, jnp.where(index == slot, 0, index))
+            observation = Observation(agents[order], shared, present[order], arrived[order], sides)
+            return self.agent.act(key, observation, memory)
 
-        return jax.vmap(one)(jax.random.split(scene.key, actors), mine, memory)
+        own = jnp.arange(inputs.first, inputs.first + actors)
+        return jax.vmap(one)(jax.random.split(inputs.key, actors), own, memory)
 
 
 def as_observation(given: Observation | Mapping[str, Any]) -> Observation:
-    """An observation, given as it is or as the dictionary of the Gymnasium view."""
+    """Return an observation as it is, or convert the dictionary of the Gymnasium view."""
     if isinstance(given, Observation):
         return given
     sides = given.get("sides", np.zeros(len(given["present"])))
@@ -158,63 +171,99 @@ def as_observation(given: Observation | Mapping[str, Any]) -> Observation:
     )
 
 
-def check_policy(agent: Agent, policy: str) -> None:
-    """Raise `InputError` for a policy that the agent does not have."""
-    if policy not in POLICIES:
-        raise unknown("policy", policy, POLICIES)
-    if policy == "sampled" and not agent.learner.config.soft:
-        raise InputError(f"{agent.name} has no policy to sample from: its policy can be greedy.")
+def check_mode(agent: Agent, mode: str) -> None:
+    """Raise `InputError` for a mode that the agent does not have."""
+    if mode not in MODES:
+        raise unknown("mode", mode, MODES)
+    if mode not in agent.policy.modes:
+        raise InputError(
+            f"{agent.learner} has no distribution to sample from: its mode can be greedy."
+        )
 
 
 def describe(agent: Agent) -> dict[str, Any]:
-    """What the file says of the agent, besides its weights."""
+    """Return what a file says of an agent besides its weights."""
     return {
-        "learner": agent.name,
-        "config": as_dict(agent.learner.config),
-        "meets": as_dict(agent.meets),
+        "format": AGENT_FORMAT,
+        "learner": agent.learner,
+        "settings": config_to_dict(agent.settings),
+        "interface": config_to_dict(agent.interface),
     }
 
 
 def save_agent(agent: Agent, path: str | Path, **about: Any) -> None:
-    """Write an agent to a file; `about` is kept in it."""
-    write_arrays(Path(path), to_arrays(agent), {"kind": "agent", **describe(agent), **about})
+    """Write an agent to a file.
+
+    Args:
+        agent: The agent.
+        path: The file; one that exists is replaced.
+        **about: Plain values to keep in the file besides.
+    """
+    described = {"kind": "agent", **describe(agent), **about}
+    write_arrays(Path(path), to_arrays(agent.policy), described)
 
 
 def load_agent(path: str | Path) -> Agent:
-    """The agent in a file or a checkpoint, or the latest one of a run's directory."""
+    """Load a trained agent.
+
+    Args:
+        path: An agent's file, a checkpoint, or a run's directory, of which the latest agent is
+            loaded.
+
+    Raises:
+        InputError: If there is no agent, or its learner is not registered.
+    """
     path = Path(path)
     if path.is_dir():
         path = path / AGENT_FILE
     arrays, about = read_arrays(path)
-    if about.get("kind") == "checkpoint":
-        arrays = {name: each for name, each in arrays.items() if name.startswith("learner.")}
-        arrays["temperature"] = np.array(about["temperature"], np.float32)
-    elif about.get("kind") != "agent":
+    if about.get("kind") not in ("agent", "checkpoint"):
         raise InputError(f"{path} does not hold an agent.")
-    return from_arrays(blank_agent(about), arrays, path)
+    arrays, about = upgrade_agent(arrays, about, path)
+    if about["kind"] == "checkpoint":
+        try:
+            arrays = {name: arrays[stored] for name, stored in about["policy_arrays"].items()}
+        except (KeyError, AttributeError):
+            raise InputError(f"{path} is damaged: it does not say where its agent is.") from None
+    template = _template(about, path)
+    return Agent(from_arrays(template.policy, arrays, path), template.learner, template.settings)
 
 
-def blank_agent(about: Mapping[str, Any]) -> Agent:
-    """An agent of shapes only, from its description."""
-    entry = find(about["learner"])
-    config = from_dict(entry.kind, about["config"])
-    meets = from_dict(Interface, about["meets"])
-    learner = import_module(entry.module).LEARNER
-
-    def build() -> Agent:
-        built = learner(meets, config, key=jax.random.key(0))
-        return Agent(built, jnp.float32(1.0), entry.name)
-
-    return eqx.filter_eval_shape(build)
-
-
-def load_player(path: str | Path, env: AdHoc, policy: str = "greedy") -> AgentPlayer:
-    """The agent in a file, ready to play in an environment."""
-    return agent_player(load_agent(path), env, policy)
+def _template(about: Mapping[str, Any], path: Path) -> Agent:
+    """Return an agent of shapes only, from its description."""
+    try:
+        spec = registry.learners[about["learner"]]
+        settings = from_dict(spec.settings, about["settings"])
+        interface = from_dict(Interface, about["interface"])
+    except (KeyError, TypeError, AttributeError):
+        raise InputError(f"{path} does not describe an agent.") from None
+    learner = spec.make(settings, TrainConfig())
+    policy = eqx.filter_eval_shape(lambda: learner.policy_template(interface))
+    return Agent(policy, spec.name, settings)
 
 
-def agent_player(agent: Agent, env: AdHoc, policy: str = "greedy") -> AgentPlayer:
-    """An agent, ready to play in an environment that it fits."""
-    agent.check(env.interface)
-    check_policy(agent, policy)
-    return AgentPlayer(agent, policy)
+def load_policy(path: str | Path, env: AnyEnv, mode: str = "greedy") -> AgentPolicy:
+    """Load an agent and make it a policy for an environment.
+
+    Args:
+        path: As in `load_agent`.
+        env: The environment, which the agent has to fit.
+        mode: `greedy` or `sampled`.
+    """
+    return agent_policy(load_agent(path), env, mode)
+
+
+def agent_policy(agent: Agent, env: AnyEnv, mode: str = "greedy") -> AgentPolicy:
+    """Make an agent a policy for an environment.
+
+    Args:
+        agent: The agent.
+        env: The environment, which the agent has to fit.
+        mode: `greedy` or `sampled`.
+
+    Raises:
+        InputError: If the agent does not fit, or does not have the mode.
+    """
+    agent.check_fits(env.interface)
+    check_mode(agent, mode)
+    return AgentPolicy(agent, mode)

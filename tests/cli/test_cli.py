@@ -75,7 +75,9 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(arguments, says, capsys):
     check_refused(arguments, says, capsys)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["games"], ["play", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["train", "--help"], ["play", "--help"], ["--version"]]
+)
 def test_these_answer_without_importing_jax(arguments):
     code = (
         "import sys; from dropin.cli import main\n"

@@ -3,19 +3,19 @@ import jax
 import numpy as np
 import pytest
 
-from dropin.adhoc import make
-from dropin.errors import InputError
+from dropin.core.errors import InputError
+from dropin.env import make
 from dropin.evaluation.evaluate import Evaluation, evaluate, legacy_means, run_episodes
 from dropin.evaluation.statistics import estimate
-from dropin.players import RandomPlayer, player
+from dropin.policies import RandomPolicy, make_policy
 
 ENV = make("lbf", rules="reference", team_limit=3, types=["H6"])
 
 
 def test_returns_are_those_of_episodes_played_one_by_one():
     """The same keys, one environment after another, without any bookkeeping in arrays."""
-    who, envs, episodes = RandomPlayer(6), 3, 2
-    played = run_episodes(ENV, who, envs=envs, episodes=episodes, seed=4)
+    who, envs, episodes = RandomPolicy(), 3, 2
+    played = run_episodes(ENV, who, num_envs=envs, episodes=episodes, seed=4)
     placing, playing = jax.random.split(jax.random.key(4))
     starts = jax.random.split(placing, envs)
     reset, step = eqx.filter_jit(ENV.reset), eqx.filter_jit(ENV.step)
@@ -24,7 +24,7 @@ def test_returns_are_those_of_episodes_played_one_by_one():
         returns, ends, score, number = [], [], 0.0, 0
         while len(returns) < episodes:
             keys = jax.random.split(jax.random.fold_in(playing, number), (2, envs))[:, e]
-            action, _ = who.act(keys[0], state, seen, ())
+            action, _ = who.act(keys[0], ENV, state, seen, ())
             state, time_step = step(keys[1], state, action)
             number, score = number + 1, score + float(time_step.reward)
             if time_step.done:
@@ -37,9 +37,9 @@ def test_unshaped_returns_are_told_where_there_is_shaping():
     """The same episodes with and without shaping."""
     shaped, plain = (
         run_episodes(
-            make("wolfpack", rules="reference", types=["H2"], shaping=shaping, horizon=30),
-            RandomPlayer(5),
-            envs=16,
+            make("wolfpack", rules="reference", types=["H2"], shaping_weight=shaping, horizon=30),
+            RandomPolicy(),
+            num_envs=16,
             episodes=2,
         )
         for shaping in (0.01, 0.0)
@@ -92,9 +92,9 @@ def test_one_value_has_no_interval():
 
 def test_the_same_seed_gives_the_same_episodes_at_another_limit_too():
     wide = make("lbf", rules="reference", team_limit=3, slots=5, types=["H6"])
-    one, two = (run_episodes(wide, player(wide, "H6"), envs=8, seed=1) for _ in range(2))
+    one, two = (run_episodes(wide, make_policy(wide, "H6"), num_envs=8, seed=1) for _ in range(2))
     np.testing.assert_array_equal(one.returns, two.returns)
-    more = run_episodes(wide.with_limit(5), player(wide, "H6"), envs=8, seed=1)
+    more = run_episodes(wide.with_team_limit(5), make_policy(wide, "H6"), num_envs=8, seed=1)
     assert not np.array_equal(one.returns, more.returns)
 
 
@@ -117,4 +117,4 @@ def test_wrong_input_is_refused(given, says):
 
 def test_legacy_needs_its_numbers():
     with pytest.raises(InputError, match="legacy estimator takes 5 episodes"):
-        run_episodes(ENV, RandomPlayer(6), envs=8, estimator="legacy")
+        run_episodes(ENV, RandomPolicy(), num_envs=8, estimator="legacy")

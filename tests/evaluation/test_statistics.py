@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dropin.errors import InputError
+from dropin.core.errors import InputError
 from dropin.evaluation.statistics import (
-    chance_of_difference,
     estimate,
-    improvement,
-    middle_mean,
-    profile,
-    significantly_above,
+    interquartile_mean,
+    is_significantly_above,
+    performance_profile,
+    probability_of_improvement,
+    welch_p_value,
 )
 
 FEW = st.lists(st.integers(-5, 5), min_size=2, max_size=6)
@@ -20,38 +20,40 @@ FEW = st.lists(st.integers(-5, 5), min_size=2, max_size=6)
 
 def test_the_middle_mean_leaves_out_a_quarter_at_either_end():
     values = [100.0, 3, 1, 2, -50, 4, 5, 6]
-    found = middle_mean(values)
+    found = interquartile_mean(values)
     assert found.mean == pytest.approx((2 + 3 + 4 + 5) / 4)
     assert found.low <= found.mean <= found.high
     assert found.n == 8
-    assert middle_mean([1.0, 2.0, 6.0]).mean == pytest.approx(3)
-    assert middle_mean([4.0] * 5).high == 4
+    assert interquartile_mean([1.0, 2.0, 6.0]).mean == pytest.approx(3)
+    assert interquartile_mean([4.0] * 5).high == 4
 
 
 @given(FEW, FEW)
 def test_the_chance_of_improvement_counts_pairs(ours, theirs):
     pairs = [(a > b) + 0.5 * (a == b) for a in ours for b in theirs]
-    found = improvement(ours, theirs)
+    found = probability_of_improvement(ours, theirs)
     assert found.mean == pytest.approx(np.mean(pairs))
     assert found.n == min(len(ours), len(theirs))
 
 
 def test_the_chance_of_improvement_has_an_interval():
-    clear = improvement([10.0, 11, 12, 13, 14], [1.0, 2, 3, 4, 5])
+    clear = probability_of_improvement([10.0, 11, 12, 13, 14], [1.0, 2, 3, 4, 5])
     assert (clear.mean, clear.low, clear.high) == (1, 1, 1)
-    unclear = improvement([1.0, 5, 9, 2, 6], [2.0, 4, 8, 3, 7])
+    unclear = probability_of_improvement([1.0, 5, 9, 2, 6], [2.0, 4, 8, 3, 7])
     assert 0 <= unclear.low < unclear.mean < unclear.high <= 1
 
 
 def test_a_bootstrap_of_few_values_has_no_interval():
     few = [1.0, 2.0, 3.0, 4.0]
     for found in (
-        estimate(few, "bootstrap"), middle_mean(few), improvement(few, [*few, 5.0]),
-        *profile(few, [2.5]),
-    ):  # fmt: skip
+        estimate(few, "bootstrap"),
+        interquartile_mean(few),
+        probability_of_improvement(few, [*few, 5.0]),
+        *performance_profile(few, [2.5]),
+    ):
         assert np.isnan(found.low)
         assert (found.interval, str(found)) == ("-", f"{found.mean:.2f}")
-    assert estimate(few).known
+    assert estimate(few).has_interval
 
 
 def test_welchs_test_is_that_of_the_textbook():
@@ -65,24 +67,24 @@ def test_welchs_test_is_that_of_the_textbook():
     everything = np.linspace(0, 2000, 4_000_001)
     whole = (1 + everything**2 / freedom) ** (-(freedom + 1) / 2)
     p = np.trapezoid(density, x) / np.trapezoid(whole, everything)
-    assert chance_of_difference(one, two) == pytest.approx(p, rel=1e-3)
-    assert np.isnan(chance_of_difference([1.0], [1.0, 2.0]))
-    assert chance_of_difference([1.0, 1.0], [2.0, 2.0]) == 0
-    assert chance_of_difference([1.0, 1.0], [1.0, 1.0]) == 1
+    assert welch_p_value(one, two) == pytest.approx(p, rel=1e-3)
+    assert np.isnan(welch_p_value([1.0], [1.0, 2.0]))
+    assert welch_p_value([1.0, 1.0], [2.0, 2.0]) == 0
+    assert welch_p_value([1.0, 1.0], [1.0, 1.0]) == 1
 
 
 def test_an_asterisk_needs_every_baseline():
     ours = [10.0, 10.5, 9.5]
     weak, close = [1.0, 1.5, 0.5], [9.9, 10.4, 9.4]
-    assert significantly_above(ours, {"weak": weak})
-    assert not significantly_above(ours, {"weak": weak, "close": close})
-    assert not significantly_above(weak, {"ours": ours})
-    assert not significantly_above([10.0], {"weak": weak})
-    assert not significantly_above(ours, {})
+    assert is_significantly_above(ours, {"weak": weak})
+    assert not is_significantly_above(ours, {"weak": weak, "close": close})
+    assert not is_significantly_above(weak, {"ours": ours})
+    assert not is_significantly_above([10.0], {"weak": weak})
+    assert not is_significantly_above(ours, {})
 
 
 def test_a_profile_is_the_share_above_each_level():
-    found = profile([1.0, 2.0, 3.0, 4.0, 2.0], [0.0, 2.0, 3.5, 9.0])
+    found = performance_profile([1.0, 2.0, 3.0, 4.0, 2.0], [0.0, 2.0, 3.5, 9.0])
     assert [each.mean for each in found] == [1, 0.4, 0.2, 0]
     assert found[1].low < 0.4 < found[1].high
 

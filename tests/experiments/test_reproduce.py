@@ -16,11 +16,11 @@ pytestmark = pytest.mark.slow
 
 TINY = (
     "--steps", "64", "--states", "16", "--episodes", "80", "--report", "none",
-    "--set", "training.envs=2", "evaluation.envs=16", "settings.type_units=8",
-    "settings.type_memory=8", "settings.type_size=8",
+    "--set", "training.num_envs=2", "evaluation.num_envs=16", "settings.type_hidden_size=8",
+    "settings.type_lstm_size=8", "settings.type_vector_size=8",
 )  # fmt: skip
 PAIR = ("--learners", "gpl-q", "ql", "--seeds", "2")
-ITEMS = {
+ARGUMENTS = {
     "figure2": PAIR,
     "table2": PAIR,
     "figure3a": PAIR,
@@ -33,8 +33,8 @@ ITEMS = {
     "shooting-values": ("--learners", "ql", "gnn", "--seeds", "2"),
     "held-out": ("--games", "lbf", "--split", "H1,H2/H6", "--limits", "2", "4", *PAIR),
 }
-SHAPES = {
-    # The rows of the tables, but the last, which is of the runs.
+NUM_ROWS = {
+    # The rows of each table but the last, which is that of the runs.
     "figure2": [6],
     "table2": [6, 6],
     "figure3a": [2],
@@ -63,22 +63,22 @@ def tables(path):
     return [len(block.splitlines()) - 2 for block in blocks]
 
 
-@pytest.mark.parametrize("item", ITEMS)
-def test_the_page_of_an_experiment(directory, item):
-    main(["reproduce", item, *ITEMS[item], *TINY, "--directory", str(directory)])
-    place = directory / item
-    assert tables(place / f"{item}.md")[:-1] == SHAPES[item]
-    assert "<table>" in (place / f"{item}.html").read_text()
-    told = json.loads((place / f"{item}.json").read_text())
-    assert told["missing"] == []
-    assert told["numbers"]
-    assert told["small"] == "A small version: runs of 64 steps."
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_the_page_of_an_experiment(directory, name):
+    main(["reproduce", name, *ARGUMENTS[name], *TINY, "--directory", str(directory)])
+    place = directory / name
+    assert tables(place / f"{name}.md")[:-1] == NUM_ROWS[name]
+    assert "<table>" in (place / f"{name}.html").read_text()
+    page = json.loads((place / f"{name}.json").read_text())
+    assert page["missing"] == []
+    assert page["numbers"]
+    assert page["small"] == "A small version: runs of 64 steps."
     pictures = list(place.glob("*.png"))
-    assert len(pictures) == (0 if item in ("held-out", "table2") else 1)
+    assert len(pictures) == (0 if name in ("held-out", "table2") else 1)
     assert all(each.read_bytes().startswith(b"\x89PNG") for each in pictures)
-    numbers_before = told["numbers"]
-    main(["reproduce", item, *ITEMS[item], *TINY, "--directory", str(directory), "--draw"])
-    assert json.loads((place / f"{item}.json").read_text())["numbers"] == numbers_before
+    numbers_before = page["numbers"]
+    main(["reproduce", name, *ARGUMENTS[name], *TINY, "--directory", str(directory), "--draw"])
+    assert json.loads((place / f"{name}.json").read_text())["numbers"] == numbers_before
 
 
 def start(directory, *more):
@@ -94,10 +94,10 @@ def numbers(directory):
 def test_a_driver_that_is_killed_and_started_again_gives_the_same_table(tmp_path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     assert start(whole).wait() == 0
-    moments = random.Random(0)
+    generator = random.Random(0)
     for _ in range(3):
         driver = start(cut)
-        time.sleep(moments.uniform(2, 25))
+        time.sleep(generator.uniform(2, 25))
         driver.send_signal(signal.SIGKILL)
         driver.wait()
     assert start(cut).wait() == 0

@@ -1,3 +1,5 @@
+"""The rules of level-based foraging."""
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -5,20 +7,25 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lbf_states import rows_of, same, state
+from lbf_states import equal_states, make_state, state_arrays
 from slow_lbf import EAST, LOAD, NONE, NORTH, SOUTH, WEST, SlowLBF
 
-from dropin.dice import Dice
-from dropin.errors import InputError
-from dropin.games.lbf import LBF, State, preset
+from dropin._xla.random import StepRNG
+from dropin.core.errors import InputError
+from dropin.games.lbf import LBF, SPEC, State
+from dropin.games.lbf.game import make_game
 
 GAME = LBF()
-step = eqx.filter_jit(lambda here, actions: GAME.step(Dice(jax.random.key(0)), here, actions))
+step = eqx.filter_jit(lambda state, actions: GAME.step(StepRNG(jax.random.key(0)), state, actions))
 
 
 def play(agents, objects, actions, time=0):
-    """(cells, rewards, levels of the objects left, terminated, truncated) after one step."""
-    following, outcome = step(state(agents, objects, time), jnp.array(actions, jnp.int32))
+    """Take one step.
+
+    Returns:
+        The agents' cells, the rewards, the levels of the objects left, terminated, truncated.
+    """
+    following, outcome = step(make_state(agents, objects, time), jnp.array(actions, jnp.int32))
     cells = [tuple(map(int, row[:2])) for row in following.agents]
     left = [int(level) for level in following.objects[:, 2] if level]
     return cells, outcome.rewards.tolist(), left, bool(outcome.terminated), bool(outcome.truncated)
@@ -27,7 +34,7 @@ def play(agents, objects, actions, time=0):
 FAR = [7, 7, 3]
 
 
-def test_each_move_goes_its_way():
+def test_each_move_goes_in_its_direction():
     for action, cell in [(NORTH, (2, 3)), (SOUTH, (4, 3)), (WEST, (3, 2)), (EAST, (3, 4))]:
         cells, *_ = play([[3, 3, 1], [0, 0, 1]], [FAR], [action, NONE])
         assert cells[0] == cell
@@ -38,12 +45,12 @@ def test_walls_and_objects_stop_a_move():
     assert cells == [(0, 3), (6, 7)]
 
 
-def test_two_who_name_the_same_cell_both_stay():
+def test_two_agents_that_name_the_same_cell_both_stay():
     cells, *_ = play([[3, 3, 1], [3, 5, 1]], [FAR], [EAST, WEST])
     assert cells == [(3, 3), (3, 5)]
 
 
-def test_whoever_stays_blocks_its_cell():
+def test_an_agent_that_stays_blocks_its_cell():
     cells, *_ = play([[3, 3, 1], [3, 4, 1]], [FAR], [EAST, NONE])
     assert cells == [(3, 3), (3, 4)]
 
@@ -54,26 +61,26 @@ def test_an_impossible_load_blocks_like_none():
     assert rewards == [0, 0]
 
 
-def test_two_may_swap_and_a_row_may_move_on():
+def test_two_agents_may_swap_cells_and_a_queue_may_move_on():
     cells, *_ = play([[3, 3, 1], [3, 4, 1]], [FAR], [EAST, WEST])
     assert cells == [(3, 4), (3, 3)]
     cells, *_ = play([[3, 3, 1], [3, 4, 1], [3, 5, 1]], [FAR], [EAST, EAST, EAST])
     assert cells == [(3, 4), (3, 5), (3, 6)]
 
 
-def test_a_cell_whose_occupant_was_blocked_is_entered_all_the_same():
+def test_a_cell_is_entered_even_if_its_occupant_was_blocked():
     # The second and third name (3, 5) and stay; the first alone names (3, 4) and enters it.
     agents = [[3, 3, 1], [3, 4, 1], [3, 6, 1]]
     cells, *_ = play(agents, [FAR], [EAST, EAST, WEST])
     assert cells == [(3, 4), (3, 4), (3, 6)]
-    # Of two on one cell, one may leave alone; both who stay stay.
+    # Of two agents on one cell, one may leave, or both may stay.
     cells, *_ = play([[3, 4, 1], [3, 4, 1]], [FAR], [NONE, EAST])
     assert cells == [(3, 4), (3, 5)]
     cells, *_ = play([[3, 4, 1], [3, 4, 1]], [FAR], [NONE, NONE])
     assert cells == [(3, 4), (3, 4)]
 
 
-def test_somebody_absent_neither_blocks_nor_acts():
+def test_an_absent_agent_neither_blocks_nor_acts():
     cells, rewards, *_ = play([[3, 3, 1], None], [FAR], [EAST, LOAD])
     assert cells == [(3, 4), (-1, -1)]
     assert rewards == [0, 0]
@@ -103,10 +110,10 @@ def test_a_diagonal_neighbour_cannot_load():
 def test_two_objects_are_collected_in_one_step_and_the_rest_moves_up():
     agents = [[1, 2, 3], [6, 5, 2]]
     objects = [[1, 1, 3], [3, 3, 1], [6, 6, 2]]
-    following, outcome = step(state(agents, objects), jnp.array([LOAD, LOAD]))
+    following, outcome = step(make_state(agents, objects), jnp.array([LOAD, LOAD]))
     assert outcome.rewards.tolist() == [3, 2]
     assert following.objects.tolist() == [[3, 3, 1], [-1, -1, 0], [-1, -1, 0]]
-    assert outcome.happened.collected.tolist() == [[True, False, False], [False, False, True]]
+    assert outcome.events.collected.tolist() == [[True, False, False], [False, False, True]]
 
 
 def test_the_horizon_truncates_but_the_last_object_terminates():
@@ -117,7 +124,7 @@ def test_the_horizon_truncates_but_the_last_object_terminates():
 
 
 def test_the_observation_is_the_state_as_numbers():
-    agents, shared = GAME.observe(state([[1, 2, 3], None], [[5, 6, 2], [0, 7, 1]]))
+    agents, shared = GAME.observe(make_state([[1, 2, 3], None], [[5, 6, 2], [0, 7, 1]]))
     assert agents.tolist() == [[1, 2, 3], [-1, -1, 0]]
     assert shared.tolist() == [0, 7, 1, 5, 6, 2, -1, -1, 0]
 
@@ -125,32 +132,32 @@ def test_the_observation_is_the_state_as_numbers():
 @eqx.filter_jit
 @eqx.filter_vmap(in_axes=(None, 0, 0, 0, 0))
 def step_many(game, agents, objects, time, actions):
-    return game.step(Dice(jax.random.key(0)), State(agents, objects, time), actions)
+    return game.step(StepRNG(jax.random.key(0)), State(agents, objects, time), actions)
 
 
 @pytest.mark.parametrize("team_limit", [3, 5])
 @pytest.mark.parametrize("episodes", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_step_by_step_parity_with_the_slow_game(rules, team_limit, episodes):
-    """2 x 2 x 1000 episodes of random joint actions, teams changing at random in between."""
+    """Random joint actions, with teams that change at random in between."""
     slow_games = [
         SlowLBF(rules, team_limit=team_limit, slots=5, seed=seed) for seed in range(episodes)
     ]
-    game = preset(rules)
+    game = make_game(rules)
     random = np.random.default_rng(team_limit)
     alive = np.ones(episodes, bool)
     collected = 0
     while alive.any():
-        before = [np.stack(parts) for parts in zip(*map(rows_of, slow_games), strict=True)]
-        # Loading often, so that objects do get collected.
-        often = random.random((episodes, 5)) < 0.4
-        actions = np.where(often, LOAD, random.integers(0, 6, (episodes, 5))).astype(np.int32)
+        before = [np.stack(parts) for parts in zip(*map(state_arrays, slow_games), strict=True)]
+        # Agents load often, so that objects do get collected.
+        load = random.random((episodes, 5)) < 0.4
+        actions = np.where(load, LOAD, random.integers(0, 6, (episodes, 5))).astype(np.int32)
         after, outcome = jax.device_get(step_many(game, *before, actions))
         for k in np.flatnonzero(alive):
             slow = slow_games[k]
             objects = len(slow.objects)
             rewards, terminated, truncated = slow.act(actions[k])
             for expected, got in zip(
-                rows_of(slow), (after.agents, after.objects, after.time), strict=True
+                state_arrays(slow), (after.agents, after.objects, after.time), strict=True
             ):
                 assert np.array_equal(expected, got[k])
             assert rewards == outcome.rewards[k].tolist()
@@ -162,10 +169,9 @@ def test_step_by_step_parity_with_the_slow_game(rules, team_limit, episodes):
 
 
 @given(seed=st.integers(0, 2**31 - 1), limit=st.integers(2, 5))
-def test_a_start_obeys_the_rules(seed, limit):
+def test_the_first_state_obeys_the_rules(seed, limit):
     for rules in ("paper", "reference"):
-        game = preset(rules)
-        first = START[rules](jax.random.key(seed), jnp.arange(5) < limit)
+        first = RESET[rules](jax.random.key(seed), jnp.arange(5) < limit)
         agents, objects = np.asarray(first.agents), np.asarray(first.objects)
         assert (agents[limit:] == [-1, -1, 0]).all()
         agents = agents[:limit]
@@ -184,21 +190,21 @@ def test_a_start_obeys_the_rules(seed, limit):
         assert ((objects[:, 2] >= 1) & (objects[:, 2] <= top)).all()
         assert set(agents[:, 2]) <= ({1, 2} if rules == "reference" else {1, 2, 3})
         assert int(first.time) == 0
-        assert game.objects == 3
+        assert len(objects) == 3
 
 
-def _starter(game):
-    return jax.jit(lambda key, present: game.start(Dice(key), present))
+def _compiled_reset(game):
+    return jax.jit(lambda key, present: game.reset(StepRNG(key), present))
 
 
-START = {rules: _starter(preset(rules)) for rules in ("paper", "reference")}
+RESET = {rules: _compiled_reset(make_game(rules)) for rules in ("paper", "reference")}
 
 
-def test_starts_have_the_same_distribution_as_the_slow_game(rules):
-    """Levels and places, each cell and level within five standard errors."""
+def test_first_states_have_the_same_distribution_as_in_the_slow_game(rules):
+    """The shares of each row, column and level differ by less than five standard errors."""
     number = 4000
     keys = jax.random.split(jax.random.key(7), number)
-    states = jax.vmap(lambda key: START[rules](key, jnp.arange(3) < 3))(keys)
+    states = jax.vmap(lambda key: RESET[rules](key, jnp.arange(3) < 3))(keys)
     slow = [SlowLBF(rules, team_limit=3, seed=seed) for seed in range(number)]
     for fast_rows, slow_rows in [
         (np.asarray(states.agents), np.array([each.players for each in slow])),
@@ -213,44 +219,43 @@ def test_starts_have_the_same_distribution_as_the_slow_game(rules):
 
 
 @given(seed=st.integers(0, 2**31 - 1), entering=st.lists(st.booleans(), min_size=4, max_size=4))
-def test_newcomers_stand_on_free_cells_and_others_stay_put(seed, entering):
-    here = state([[3, 3, 2], None, None, None, None], [[0, 0, 1], [5, 5, 3]])
+def test_newcomers_get_free_cells_and_other_agents_stay(seed, entering):
+    before = make_state([[3, 3, 2], None, None, None, None], [[0, 0, 1], [5, 5, 3]])
     mask = jnp.array([False, *entering])
-    after = ENTER(jax.random.key(seed), here, mask)
+    after = spawn(jax.random.key(seed), before, mask)
     assert after.present.tolist() == [True, *entering]
     assert after.agents[0].tolist() == [3, 3, 2]
     taken = [(0, 0), (5, 5)] + [tuple(row[:2]) for row in np.asarray(after.agents)[after.present]]
     assert len(set(taken)) == len(taken)
-    back = GAME.leave(after, mask)
-    assert same(back, here)
+    assert equal_states(GAME.despawn(after, mask), before)
 
 
-ENTER = jax.jit(lambda key, state, entering: GAME.enter(Dice(key), state, entering))
+spawn = jax.jit(lambda key, state, entering: GAME.spawn(StepRNG(key), state, entering))
 
 
 @given(
     seed=st.integers(0, 2**31 - 1),
     actions=st.lists(st.lists(st.integers(0, 5), min_size=4, max_size=4), min_size=1, max_size=60),
 )
-def test_nobody_stands_on_an_object_and_objects_never_reappear(seed, actions):
-    now = START["paper"](jax.random.key(seed), jnp.ones(4, bool))
+def test_no_agent_is_on_an_object_and_objects_never_reappear(seed, actions):
+    state = RESET["paper"](jax.random.key(seed), jnp.ones(4, bool))
     total = 0.0
-    most = int(now.objects[:, 2].sum())
+    most = int(state.objects[:, 2].sum())
     for joint in actions:
-        after, outcome = step(now, jnp.array(joint, jnp.int32))
+        after, outcome = step(state, jnp.array(joint, jnp.int32))
         things = {tuple(row) for row in np.asarray(after.objects) if row[2]}
-        assert things <= {tuple(row) for row in np.asarray(now.objects) if row[2]}
+        assert things <= {tuple(row) for row in np.asarray(state.objects) if row[2]}
         cells = {tuple(row[:2]) for row in np.asarray(after.agents)}
         assert not cells & {thing[:2] for thing in things}
         rewards = np.asarray(outcome.rewards)
         assert all(joint[slot] == LOAD for slot in np.flatnonzero(rewards))
         total += float(rewards[0])
-        now = after
+        state = after
     assert 0 <= total <= most
 
 
 def test_feature_tables_describe_the_observation(rules):
-    game = preset(rules, objects=2, size=9)
+    game = make_game(rules, objects=2, size=9)
     agent, shared = game.features(slots=5)
     assert [each.name for each in agent] == ["row", "column", "level"]
     assert len(shared) == 6
@@ -260,7 +265,7 @@ def test_feature_tables_describe_the_observation(rules):
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("settings", "message"),
     [
         ({"size": 1}, "size is 1"),
         ({"objects": 0}, "objects is 0"),
@@ -270,14 +275,35 @@ def test_feature_tables_describe_the_observation(rules):
         ({"sizes": 4}, "did you mean 'size'"),
     ],
 )
-def test_impossible_settings_are_refused(changes, says):
-    with pytest.raises(InputError, match=says):
-        preset("paper", **changes)
+def test_impossible_settings_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        make_game("paper", **settings)
 
 
 def test_a_grid_too_small_for_its_objects_is_refused():
     with pytest.raises(InputError, match="4x4 is too small for 3 objects and 3 agents"):
-        preset("paper", size=4).check(slots=3)
+        make_game("paper", size=4).validate(slots=3)
     with pytest.raises(InputError, match="too small"):
-        preset("reference", size=6).check(slots=3)
-    preset("reference", size=8).check(slots=5)
+        make_game("reference", size=6).validate(slots=3)
+    make_game("reference", size=8).validate(slots=5)
+
+
+def test_the_spec_describes_the_game(rules):
+    SPEC.validate()
+    game = SPEC.make_game(rules, size=9)
+    assert isinstance(game, LBF)
+    assert (SPEC.name, game.size) == (game.name, 9)
+    assert not SPEC.shared_type(rules)
+    assert len(game.actions) == game.valid_actions(make_state([[0, 0, 1]], [FAR])).shape[-1]
+
+
+def test_valid_actions_agree_with_the_slow_game(rules):
+    game = make_game(rules)
+    for seed in range(20):
+        slow = SlowLBF(rules, team_limit=4, slots=5, seed=seed)
+        for _ in range(seed):
+            slow.act(slow.rng.integers(0, 6, 5))
+        agents, objects, time = map(jnp.asarray, state_arrays(slow))
+        valid = np.asarray(game.valid_actions(State(agents, objects, time)))
+        for slot in range(4):
+            assert valid[slot].tolist() == slow.valid(slot)

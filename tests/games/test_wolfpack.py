@@ -1,4 +1,4 @@
-"""The rules of Wolfpack, by hand and beside a slow implementation."""
+"""The rules of Wolfpack, in hand-made positions and compared with a slow implementation."""
 
 import equinox as eqx
 import jax
@@ -8,27 +8,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from slow_wolfpack import DOWN, LEFT, RIGHT, STAY, TURN_LEFT, TURN_RIGHT, UP, SlowWolfpack
-from wolfpack_states import FIELDS, rows_of, state
+from wolfpack_states import FIELDS, rows_of, state, state_of
 
-from dropin.dice import Dice
-from dropin.errors import InputError
-from dropin.games.wolfpack import State, Wandering, preset
+from dropin._xla.random import StepRNG
+from dropin.core.errors import InputError
+from dropin.games.wolfpack import SPEC, RandomPrey, Wolfpack, learned_prey
+from dropin.games.wolfpack import make_game as make_game_with_learned_prey
 
-GAME = preset("paper")
-STEP = eqx.filter_jit(lambda game, key, here, actions: game.step(Dice(key), here, actions))
-RESPAWN = eqx.filter_jit(lambda game, key, here: game.respawn(Dice(key), here))
-MOVE = eqx.filter_jit(lambda game, *given: game.move(*given))
+
+def make_game(rules, **settings):
+    """Make the game with random prey, unless others are given."""
+    return make_game_with_learned_prey(rules, **{"prey_policy": RandomPrey(), **settings})
+
+
+GAME = make_game("paper")
+STEP = eqx.filter_jit(lambda game, key, here, actions: game.step(StepRNG(key), here, actions))
+RESPAWN = eqx.filter_jit(lambda game, key, here: game.respawn_prey(StepRNG(key), here))
+APPLY_ACTIONS = eqx.filter_jit(lambda game, *given: game.apply_actions(*given))
 FAR = [(9, 9)]
 """A prey that is out of the way."""
 AHEAD = 0
 
 
 def play(hunters, prey, actions, prey_actions=None, rules="paper", **more):
-    """What a step leads to: cells of hunters and of prey, and the rewards."""
+    """Take a step; return the cells of hunters and prey, the rewards, the state and the outcome."""
     prey_actions = [STAY] * len(prey) if prey_actions is None else prey_actions
-    game = preset(rules, prey=len(prey))
+    game = make_game(rules, num_prey=len(prey))
     here = state(hunters, prey, **more)
-    after, outcome = MOVE(game, here, jnp.array(actions), jnp.array(prey_actions))
+    after, outcome = APPLY_ACTIONS(game, here, jnp.array(actions), jnp.array(prey_actions))
     cells = [tuple(map(tuple, np.asarray(rows).tolist())) for rows in (after.hunters, after.prey)]
     return [list(rows) for rows in cells], np.asarray(outcome.rewards), after, outcome
 
@@ -94,7 +101,7 @@ def test_a_prey_between_two_hunters_is_captured():
     _, rewards, after, outcome = play([(4, 4), (4, 6), (9, 0)], [(4, 5)], [STAY] * 3)
     assert rewards.tolist() == [4.0, 4.0, 0.0]
     assert after.captured.tolist() == [True]
-    assert outcome.happened.captured.tolist() == [[True], [True], [False]]
+    assert outcome.events.captured.tolist() == [[True], [True], [False]]
 
 
 def test_every_member_of_a_pack_of_three_gets_six():
@@ -123,7 +130,7 @@ def test_one_hunter_next_to_two_prey_gets_both_terms():
 
 
 def test_captured_prey_reappear_elsewhere_in_the_next_step_and_can_be_captured_again():
-    game = preset("paper", prey=1, size=3)
+    game = make_game("paper", num_prey=1, size=3)
     here = state([(0, 0), (0, 2)], [(0, 1)], captured=[True])
     again = 0
     for seed in range(40):
@@ -138,7 +145,7 @@ def test_captured_prey_reappear_elsewhere_in_the_next_step_and_can_be_captured_a
 
 
 def test_two_captured_prey_reappear_on_different_cells():
-    game = preset("paper", size=3)
+    game = make_game("paper", size=3)
     here = state([(0, 0), (0, 2)], [(0, 1), (1, 0)], captured=[True, True])
     seen = set()
     for seed in range(60):
@@ -149,13 +156,13 @@ def test_two_captured_prey_reappear_on_different_cells():
     assert seen == {(1, 1), (1, 2), (2, 0), (2, 1), (2, 2)}
 
 
-class Rightwards(Wandering):
-    def act(self, dice, size, state):
+class Rightwards(RandomPrey):
+    def act(self, rng, size, state):
         return jnp.full(len(state.prey), RIGHT), ()
 
 
 def test_a_prey_reappears_before_it_moves_and_its_way_counts_from_there():
-    game = preset("reference", prey=1, instinct=Rightwards())
+    game = make_game("reference", num_prey=1, prey_policy=Rightwards())
     here = state([(0, 0), (5, 5)], [(5, 6)], captured=[True])
     back = RESPAWN(game, jax.random.key(3), here)
     after, outcome = STEP(game, jax.random.key(3), here, jnp.array([STAY, STAY]))
@@ -165,7 +172,7 @@ def test_a_prey_reappears_before_it_moves_and_its_way_counts_from_there():
     assert float(outcome.shaping[0]) == pytest.approx(0.01 * int(closer))
 
 
-def test_shaping_is_part_of_the_reward_and_told_apart():
+def test_shaping_is_part_of_the_reward_and_reported_separately():
     hunters, prey = [(4, 2), (9, 9), None], [(4, 6), (0, 6)]
     actions, moves = [RIGHT, UP, STAY], [AHEAD, STAY]
     _, rewards, _, outcome = play(hunters, prey, actions, moves, rules="reference", facing=[3, 0])
@@ -194,7 +201,7 @@ def test_the_observation_is_the_state_as_numbers():
 
 
 def test_feature_tables_describe_the_observation():
-    agent, shared = preset("paper", prey=3, size=12).features(slots=5)
+    agent, shared = make_game("paper", num_prey=3, size=12).features(slots=5)
     assert [each.name for each in agent] == ["row", "column"]
     assert agent[0].high == 11
     assert len(shared) == 3 * 2 + 3 * 4
@@ -205,8 +212,8 @@ def test_feature_tables_describe_the_observation():
 @eqx.filter_jit
 @eqx.filter_vmap(in_axes=(None, 0, 0, 0, 0))
 def step_many(game, key, rows, actions, prey_actions):
-    back = game.respawn(Dice(key), State(*rows, ()))
-    after, outcome = game.move(back, actions, prey_actions)
+    back = game.respawn_prey(StepRNG(key), state_of(rows))
+    after, outcome = game.apply_actions(back, actions, prey_actions)
     return back.prey, [getattr(after, name) for name in FIELDS], outcome
 
 
@@ -215,7 +222,7 @@ def check_parity(rules, episodes, slots=5):
     random = np.random.default_rng(11)
     captures = respawns = 0
     for size, count in ((4, episodes // 2), (10, episodes - episodes // 2)):
-        game = preset(rules, size=size, horizon=40)
+        game = make_game(rules, size=size, horizon=40)
         limits = random.integers(2, slots + 1, count)
         slow = [
             SlowWolfpack(rules, int(limit), slots, seed=k, size=size, horizon=40)
@@ -252,13 +259,13 @@ def test_2000_random_episodes_equal_those_of_the_slow_game(rules):
     check_parity(rules, episodes=2000)
 
 
-START = eqx.filter_jit(lambda game, key, present: game.start(Dice(key), present))
-ENTER = eqx.filter_jit(lambda game, key, here, who: game.enter(Dice(key), here, who))
+RESET = eqx.filter_jit(lambda game, key, present: game.reset(StepRNG(key), present))
+SPAWN = eqx.filter_jit(lambda game, key, here, who: game.spawn(StepRNG(key), here, who))
 
 
 @given(seed=st.integers(0, 2**31 - 1), limit=st.integers(2, 5))
 def test_a_start_puts_everybody_on_a_cell_of_its_own(seed, limit):
-    first = START(GAME, jax.random.key(seed), jnp.arange(5) < limit)
+    first = RESET(GAME, jax.random.key(seed), jnp.arange(5) < limit)
     cells = [tuple(row) for row in [*first.hunters[:limit].tolist(), *first.prey.tolist()]]
     assert len(set(cells)) == limit + 2
     assert all(0 <= line < 10 for cell in cells for line in cell)
@@ -271,7 +278,7 @@ def test_a_start_puts_everybody_on_a_cell_of_its_own(seed, limit):
 def test_starts_are_uniform_over_the_cells():
     number = 4000
     keys = jax.random.split(jax.random.key(7), number)
-    first = jax.vmap(lambda key: START(GAME, key, jnp.ones(3, bool)))(keys)
+    first = jax.vmap(lambda key: RESET(GAME, key, jnp.ones(3, bool)))(keys)
     for rows in (first.hunters, first.prey):
         cell = np.asarray(rows[..., 0] * 10 + rows[..., 1]).ravel()
         counts = np.bincount(cell, minlength=100)
@@ -283,11 +290,11 @@ def test_starts_are_uniform_over_the_cells():
 def test_newcomers_stand_on_free_cells_and_leave_without_a_trace(seed, entering):
     here = state([(1, 1), None, None, None, None], [(0, 0), (2, 2)])
     who = jnp.array([False, *entering])
-    after = ENTER(preset("paper", size=3), jax.random.key(seed), here, who)
+    after = SPAWN(make_game("paper", size=3), jax.random.key(seed), here, who)
     assert after.present.tolist() == [True, *entering]
     cells = [tuple(row) for row in np.asarray(after.hunters)[np.asarray(after.present)].tolist()]
     assert len({*cells, (0, 0), (2, 2)}) == len(cells) + 2
-    back = GAME.leave(after, who)
+    back = GAME.despawn(after, who)
     assert np.array_equal(back.hunters, here.hunters)
 
 
@@ -296,7 +303,7 @@ def test_newcomers_stand_on_free_cells_and_leave_without_a_trace(seed, entering)
     actions=st.lists(st.lists(st.integers(0, 4), min_size=4, max_size=4), min_size=1, max_size=40),
 )
 def test_no_two_ever_share_a_cell(seed, actions):
-    now = START(SMALL, jax.random.key(seed), jnp.ones(4, bool))
+    now = RESET(SMALL, jax.random.key(seed), jnp.ones(4, bool))
     for k, joint in enumerate(actions):
         now, outcome = STEP(SMALL, jax.random.key(seed + k), now, jnp.array(joint, jnp.int32))
         cells = [tuple(row) for row in [*now.hunters.tolist(), *now.prey.tolist()]]
@@ -305,26 +312,38 @@ def test_no_two_ever_share_a_cell(seed, actions):
         assert (np.asarray(outcome.rewards) >= -1.0).all()
 
 
-SMALL = preset("paper", size=4)
+SMALL = make_game("paper", size=4)
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("settings", "says"),
     [
         ({"size": 1}, "size is 1"),
-        ({"prey": 0}, "prey is 0"),
+        ({"num_prey": 0}, "num_prey is 0"),
         ({"horizon": 0}, "horizon is 0"),
-        ({"penalty": -1.0}, "penalty is -1"),
-        ({"shaping": float("nan")}, "shaping is nan"),
-        ({"penalties": 1.0}, "did you mean 'penalty'"),
+        ({"lone_penalty": -1.0}, "lone_penalty is -1"),
+        ({"shaping_weight": float("nan")}, "shaping_weight is nan"),
+        ({"lone_penalties": 1.0}, "did you mean 'lone_penalty'"),
     ],
 )
-def test_impossible_settings_are_refused(changes, says):
+def test_impossible_settings_are_refused(settings, says):
     with pytest.raises(InputError, match=says):
-        preset("paper", **changes)
+        make_game("paper", **settings)
+
+
+def test_unknown_rules_are_refused():
+    with pytest.raises(InputError, match="did you mean 'paper'"):
+        make_game("papers")
+
+
+def test_the_game_made_by_name_has_learned_prey_and_shaping_as_the_rules_say(rules):
+    game = SPEC.make_game(rules)
+    assert isinstance(game, Wolfpack)
+    assert eqx.tree_equal(game.prey_policy, learned_prey())
+    assert game.has_shaping == (rules == "reference")
 
 
 def test_more_agents_and_prey_than_cells_are_refused():
     with pytest.raises(InputError, match="3x3 is too small for 6 agents and 2 prey: they need 10"):
-        preset("paper", size=3).check(slots=6)
-    preset("paper", size=3).check(slots=5)
+        make_game("paper", size=3).validate(slots=6)
+    make_game("paper", size=3).validate(slots=5)

@@ -2,9 +2,10 @@ import warnings
 
 import numpy as np
 import pytest
+from matrix_game import matrix_game
 from pettingzoo.test import parallel_api_test
 
-from dropin.errors import InputError
+from dropin.core.errors import InputError
 from dropin.interop.pettingzoo import DropinParallelEnv
 from dropin.teams.openness import Scripted
 
@@ -14,14 +15,14 @@ from dropin.teams.openness import Scripted
 )
 def test_pettingzoos_own_check_passes(rules, game, team_limit):
     with warnings.catch_warnings():
-        # In an open team not everybody who could come does; PettingZoo remarks on it.
+        # In an open team not every possible agent appears; PettingZoo warns of it.
         warnings.filterwarnings("ignore", "No agents present but not all possible_agents")
         parallel_api_test(DropinParallelEnv(game, rules=rules, team_limit=team_limit), 1000)
 
 
 def test_agents_changes_as_agents_come_and_go():
-    script = Scripted([1], [(2, "enters", 2), (3, "leaves", 1), (4, "enters", 1)])
-    env = DropinParallelEnv("lbf", team_limit=3, openness=script, horizon=6)
+    openness = Scripted([1], [(2, "enters", 2), (3, "leaves", 1), (4, "enters", 1)])
+    env = DropinParallelEnv("lbf", team_limit=3, openness=openness, horizon=6)
     env.reset(seed=0)
     teams = [list(env.agents)]
     for _ in range(6):
@@ -44,21 +45,21 @@ def test_agents_changes_as_agents_come_and_go():
 
 def test_everybody_sees_itself_first():
     env = DropinParallelEnv("lbf", team_limit=3)
-    observed, _ = env.reset(seed=3)
-    first = [observed[name]["agents"][0].tolist() for name in env.agents]
-    assert first == observed["learner"]["agents"].tolist()
-    assert np.array_equal(observed["mate_1"]["shared"], observed["learner"]["shared"])
+    observations, _ = env.reset(seed=3)
+    first = [observations[name]["agents"][0].tolist() for name in env.agents]
+    assert first == observations["learner"]["agents"].tolist()
+    assert np.array_equal(observations["mate_1"]["shared"], observations["learner"]["shared"])
 
 
 def test_a_leaver_sees_itself_gone_even_if_its_slot_is_taken():
-    script = Scripted([1, 2], [(1, "leaves", 1), (1, "enters", 1)])
-    env = DropinParallelEnv("lbf", team_limit=3, openness=script)
+    openness = Scripted([1, 2], [(1, "leaves", 1), (1, "enters", 1)])
+    env = DropinParallelEnv("lbf", team_limit=3, openness=openness)
     env.reset(seed=0)
-    observed, *_ = env.step(dict.fromkeys(env.agents, 0))
+    observations, *_ = env.step(dict.fromkeys(env.agents, 0))
     assert env.agents == ["learner", "mate_2", "mate_3"]
-    assert observed["mate_1"]["agents"][0].tolist() == [-1, -1, 0]
-    assert observed["mate_1"]["present"][0] == 0
-    assert observed["mate_3"]["present"][0] == observed["mate_3"]["arrived"][0] == 1
+    assert observations["mate_1"]["agents"][0].tolist() == [-1, -1, 0]
+    assert observations["mate_1"]["present"][0] == 0
+    assert observations["mate_3"]["present"][0] == observations["mate_3"]["arrived"][0] == 1
 
 
 def test_missing_and_wrong_actions_are_named():
@@ -73,27 +74,47 @@ def test_missing_and_wrong_actions_are_named():
 
 
 def test_both_sides_are_named_and_the_shot_are_terminated():
-    env = DropinParallelEnv("fortattack", rules="reference", team_limit=2, laser=5.0)
+    env = DropinParallelEnv("fortattack", rules="reference", team_limit=2, laser_length=5.0)
+    everybody = ["learner", "mate_1", "attacker_1", "attacker_2"]
+    shoot = dict.fromkeys(everybody, 0) | {"mate_1": 7}
+    shot, rewards, truncated = [], {}, {}
     for seed in range(30):  # Until the teammate faces somebody.
         env.reset(seed=seed)
-        assert env.agents == ["learner", "mate_1", "attacker_1", "attacker_2"]
-        shoot = dict.fromkeys(env.agents, 0) | {"mate_1": 7}
+        assert env.agents == everybody
         _, rewards, terminated, truncated, _ = env.step(shoot)
-        if shot := [name for name in terminated if terminated[name]]:
+        shot = [name for name in everybody if terminated[name]]
+        if shot:
             break
     assert shot
     assert set(shot) <= {"attacker_1", "attacker_2"}
     assert not any(truncated.values())
     assert all(rewards[name] == -3 for name in shot)
     assert rewards["mate_1"] == pytest.approx(3 - 0.1)
-    assert [name for name in env.agents if name in shoot] == [n for n in shoot if n not in shot]
+    assert [name for name in env.agents if name in shoot] == [
+        name for name in everybody if name not in shot
+    ]
 
 
 def test_whoever_returns_to_the_first_slot_is_a_new_agent():
-    """Where an episode goes on without the learner, somebody may enter in its place."""
+    """If an episode goes on without the learner, somebody may enter in slot 0."""
     env = DropinParallelEnv("fortattack", team_limit=2, ends_with_learner=False)
     env.reset(seed=0)
     del env._slot_of["learner"]
-    env._welcome(np.arange(env.env.slots) == 0)
+    env._name_newcomers(np.arange(env.env.slots) == 0)
     assert env.agents == ["mate_1", "attacker_1", "attacker_2", "mate_2"]
     assert set(env.agents) < set(env.possible_agents)
+
+
+def test_an_environment_can_be_given_as_an_object():
+    env = DropinParallelEnv(matrix_game())
+    parallel_api_test(env, 20)
+    observations, _ = env.reset(seed=0)
+    assert {name: each["agents"].tolist() for name, each in observations.items()} == {
+        "learner": [[0.0], [1.0]],
+        "mate_1": [[1.0], [0.0]],
+    }
+    _, rewards, terminated, _, _ = env.step({"learner": 2, "mate_1": 0})
+    assert rewards == {"learner": 5.0, "mate_1": 5.0}
+    assert all(terminated.values())
+    with pytest.raises(InputError, match="so team_limit cannot be set"):
+        DropinParallelEnv(matrix_game(), team_limit=3)

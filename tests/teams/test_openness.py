@@ -10,28 +10,29 @@ from hypothesis import strategies as st
 from slow_lbf import SlowLBF
 from slow_wolfpack import SlowWolfpack
 
-from dropin.dice import Dice
-from dropin.errors import InputError
-from dropin.teams.lbf import pool as lbf
-from dropin.teams.openness import Closed, Durations, Events, Scripted
-from dropin.teams.wolfpack import pool as wolfpack
+from dropin._xla.random import StepRNG
+from dropin.core.errors import InputError
+from dropin.games import lbf, wolfpack
+from dropin.teams.openness import Churn, Closed, Durations, Scripted
 
 
-def of_rules(pool, rules, slots):
-    """The openness of a game under a set of rules."""
-    return pool.openness(rules, pool.game(rules), slots)
+def openness_of(module, rules, slots):
+    """Return the openness of a game under a set of rules."""
+    return module.SPEC.openness(rules, module.SPEC.make_game(rules), slots)
 
 
 @eqx.filter_jit
 def _presences(openness, slots, limit, steps, keys):
     def episode(key):
         first, key = jax.random.split(key)
-        seats = jnp.arange(slots) < limit
-        state, present = openness.start(Dice(first), seats)
+        usable_slots = jnp.arange(slots) < limit
+        state, present = openness.reset(StepRNG(first), usable_slots)
 
         def step(carry, key):
             state, present, arrived = carry
-            state, leaving, entering = openness.step(Dice(key), state, present, seats, None)
+            state, leaving, entering = openness.step(
+                StepRNG(key), state, present, usable_slots, None
+            )
             after = (present & ~leaving) | entering
             return (state, after, entering), (present, arrived)
 
@@ -42,7 +43,10 @@ def _presences(openness, slots, limit, steps, keys):
 
 
 def presences(openness, slots, limit, steps, episodes, seed=0):
-    """Who is present at the start of each step, and who has just arrived: [episode, step, slot]."""
+    """Return who is present at the start of each step and who has just arrived.
+
+    Both arrays are [episode, step, slot].
+    """
     keys = jax.random.split(jax.random.key(seed), episodes)
     return jax.device_get(_presences(openness, slots, jnp.int32(limit), steps, keys))
 
@@ -56,7 +60,7 @@ def presences(openness, slots, limit, steps, episodes, seed=0):
     ],
 )
 def test_team_sizes_of_the_reference_are_those_measured_in_it(limit, slots, shares):
-    present, _ = presences(of_rules(lbf, "reference", slots), slots, limit, 50, 5000)
+    present, _ = presences(openness_of(lbf, "reference", slots), slots, limit, 50, 5000)
     sizes = present.sum(axis=-1)
     measured = [100 * (sizes == size).mean() for size in range(2, limit + 1)]
     assert measured == pytest.approx(shares, abs=1.0)
@@ -67,7 +71,7 @@ def test_team_sizes_of_the_reference_are_those_measured_in_it(limit, slots, shar
 
 @pytest.mark.parametrize("limit", [3, 5])
 def test_team_sizes_of_the_paper_agree_with_the_slow_game(limit):
-    present, _ = presences(of_rules(lbf, "paper", limit), limit, limit, 50, 5000)
+    present, _ = presences(openness_of(lbf, "paper", limit), limit, limit, 50, 5000)
     sizes = present.sum(axis=-1)
     counts = np.zeros(6)
     for seed in range(1500):
@@ -86,14 +90,14 @@ def test_team_sizes_of_the_paper_agree_with_the_slow_game(limit):
 )
 def test_team_sizes_of_wolfpack_in_the_reference_are_those_measured_in_it(limit, slots, shares):
     """After each of 200 steps."""
-    present, _ = presences(of_rules(wolfpack, "reference", slots), slots, limit, 201, 5000)
+    present, _ = presences(openness_of(wolfpack, "reference", slots), slots, limit, 201, 5000)
     sizes = present[:, 1:].sum(axis=-1)
     measured = [100 * (sizes == size).mean() for size in range(2, limit + 1)]
     assert measured == pytest.approx(shares, abs=1.0)
 
 
-def test_events_keep_everybody_for_a_while_and_concern_two_at_most():
-    present, arrived = presences(Events(), 5, 5, 200, 300)
+def test_churn_keeps_agents_for_a_while_and_moves_two_at_most():
+    present, arrived = presences(Churn(), 5, 5, 200, 300)
     assert (present[:, 0].sum(axis=-1) == 3).all()
     for slot in range(1, 5):
         for there, new in zip(present[:, :, slot], arrived[:, :, slot], strict=True):
@@ -107,17 +111,19 @@ def test_events_keep_everybody_for_a_while_and_concern_two_at_most():
     assert np.abs(steps).max() == 2
 
 
-def test_events_without_any_chance_never_happen():
-    present, _ = presences(Events(first=4, chance=0.0), 5, 5, 60, 3)
+def test_churn_of_probability_0_never_happens():
+    present, _ = presences(Churn(initial_size=4, probability=0.0), 5, 5, 60, 3)
     assert (present == [True, True, True, True, False]).all()
-    with pytest.raises(InputError, match="'chance' of openness is 2"):
-        Events(chance=2.0)
+    with pytest.raises(InputError, match="Churn's probability is 2, but it has to be within 0"):
+        Churn(probability=2.0)
+    with pytest.raises(InputError, match="Churn's pair_probability is -1"):
+        Churn(pair_probability=-1.0)
     with pytest.raises(InputError, match="at least 2 agents, not 1"):
-        Events(first=1)
+        Churn(initial_size=1)
 
 
 def test_team_sizes_of_wolfpack_in_the_paper_agree_with_the_slow_game():
-    present, _ = presences(of_rules(wolfpack, "paper", 5), 5, 5, 200, 2000)
+    present, _ = presences(openness_of(wolfpack, "paper", 5), 5, 5, 200, 2000)
     sizes = present.sum(axis=-1)
     counts = np.zeros(6)
     for seed in range(200):
@@ -130,14 +136,14 @@ def test_team_sizes_of_wolfpack_in_the_paper_agree_with_the_slow_game():
 
 
 def runs(flags):
-    """Lengths of the complete runs of True, those that touch either end left out."""
+    """Return the lengths of the runs of True, without those that touch either end."""
     edges = np.flatnonzero(np.diff(flags.astype(int)))
     return [int(after - before) for before, after in pairwise(edges) if flags[before + 1]]
 
 
 def test_durations_of_the_paper_lie_in_its_ranges():
     limit = 8
-    present, arrived = presences(of_rules(lbf, "paper", limit), limit, limit, 200, 100)
+    present, arrived = presences(openness_of(lbf, "paper", limit), limit, limit, 200, 100)
     sizes = present.sum(axis=-1)
     stays = []
     for episode in range(100):
@@ -145,15 +151,15 @@ def test_durations_of_the_paper_lie_in_its_ranges():
             for start in np.flatnonzero(arrived[episode, :, slot]):
                 later = slice(start + 1, None)
                 gone = ~present[episode, later, slot] | arrived[episode, later, slot]
-                # In a small team somebody may be held back, lest the learner be left alone.
+                # In a small team somebody may have to stay, so that the learner has a teammate.
                 if gone.any() and sizes[episode, start : start + gone.argmax() + 2].min() >= 4:
                     stays.append(int(gone.argmax()) + 1)
     assert len(stays) > 500
     assert set(stays) == set(range(15, 26))
 
-    # One of two teammates must stay, so whoever left is the only one away; the wait is longer than
-    # 20 steps only where the next one leaves as the first returns.
-    present, _ = presences(of_rules(lbf, "paper", 3), 3, 3, 400, 300, seed=1)
+    # One of two teammates has to stay, so only one can be away. A team of two lasts longer than 20
+    # steps only if the next one leaves as the first returns.
+    present, _ = presences(openness_of(lbf, "paper", 3), 3, 3, 400, 300, seed=1)
     alone = present.sum(axis=-1) == 2
     waits = [length for episode in alone for length in runs(episode)]
     assert min(waits) == 10
@@ -180,29 +186,30 @@ def test_the_team_stays_between_two_and_the_limit(seed, limit, active, waiting, 
     assert not arrived[:, 1:, 0].any()
     assert (arrived <= present).all()
     came = 1 + arrived[..., 1:].sum(axis=(1, 2))
-    assert came.max() <= openness.most_agents(6, 40)
+    assert came.max() <= openness.max_agents_per_episode(6, 40)
 
 
 def test_a_newcomer_says_arrived_exactly_once():
-    present, arrived = presences(of_rules(lbf, "paper", 5), 5, 5, 200, 200)
+    present, arrived = presences(openness_of(lbf, "paper", 5), 5, 5, 200, 200)
     newly = present.copy()
     newly[:, 1:] &= ~present[:, :-1]
     assert (arrived >= newly).all()
-    # A slot can be left and taken at the same moment; it says arrived then too, and never else.
+    # A slot that is left and taken in the same step is marked too, and no other one.
     again = arrived & ~newly
     assert again.sum() < 0.05 * arrived.sum()
     assert not (arrived[:, 1:] & arrived[:, :-1]).any()
 
 
 def test_the_limit_is_a_value_at_run_time():
-    openness = of_rules(lbf, "paper", 5)
+    openness, traces = openness_of(lbf, "paper", 5), []
 
     @jax.jit
     def first(limit):
-        return openness.start(Dice(jax.random.key(0)), jnp.arange(5) < limit)[1].sum()
+        traces.append(limit)
+        return openness.reset(StepRNG(jax.random.key(0)), jnp.arange(5) < limit)[1].sum()
 
     assert [int(first(jnp.int32(limit))) for limit in (2, 3, 5)] == [2, 3, 5]
-    assert first._cache_size() == 1
+    assert len(traces) == 1
 
 
 def test_a_closed_team_never_changes():
@@ -212,11 +219,11 @@ def test_a_closed_team_never_changes():
 
 
 def test_a_schedule_is_followed_to_the_step():
-    script = Scripted(
+    openness = Scripted(
         [1, 2], [(3, "leaves", 1), (5, "enters", 3), (5, "leaves", 2), (6, "enters", 2)]
     )
-    script.check((0,) * 4, limit=3)
-    present, arrived = presences(script, 4, 3, 7, 1)
+    openness.validate((0,) * 4, limit=3)
+    present, arrived = presences(openness, 4, 3, 7, 1)
     assert present[0].astype(int).tolist() == [
         [1, 1, 1, 0],
         [1, 1, 1, 0],
@@ -230,7 +237,7 @@ def test_a_schedule_is_followed_to_the_step():
 
 
 @pytest.mark.parametrize(
-    ("first", "events", "says"),
+    ("initial_slots", "schedule", "says"),
     [
         ([1], [(4, "enters", 9)], "slot 9"),
         ([7], [], "slot 7"),
@@ -243,9 +250,9 @@ def test_a_schedule_is_followed_to_the_step():
         ([1], [(2, "jumps", 1)], "'leaves' or 'enters'"),
     ],
 )
-def test_an_impossible_schedule_is_refused(first, events, says):
+def test_an_impossible_schedule_is_refused(initial_slots, schedule, says):
     with pytest.raises(InputError, match=says):
-        Scripted(first, events).check((0,) * 4, limit=3)
+        Scripted(initial_slots, schedule).validate((0,) * 4, limit=3)
 
 
 def test_impossible_durations_are_refused():
@@ -254,4 +261,4 @@ def test_impossible_durations_are_refused():
     with pytest.raises(InputError, match="waiting duration is 0 to 2"):
         Durations((5, 6), (0, 2))
     with pytest.raises(InputError, match="above the 4 agents that exist"):
-        Durations((5, 6), (1, 2), population=4).check((0,) * 5, limit=5)
+        Durations((5, 6), (1, 2), population=4).validate((0,) * 5, limit=5)

@@ -37,14 +37,16 @@ class Mind:
             slot: (memory.hidden[slot], memory.cell[slot]) for slot in range(len(memory.cell))
         }
 
-    def read(self, seen, more=None):
+    def infer_types(self, observation, more=None):
         """`more` is what the features of each agent are followed by."""
         net, types = self.network, {}
-        for slot in np.flatnonzero(seen.present):
+        for slot in np.flatnonzero(observation.present).tolist():
             h, c = self.memory[slot]
-            if seen.arrived[slot]:
+            if observation.arrived[slot]:
                 h, c = np.zeros_like(h), np.zeros_like(c)
-            x = np.concatenate([seen.agents[slot], more[slot] if more else [], seen.shared])
+            x = np.concatenate(
+                [observation.agents[slot], more[slot] if more else [], observation.shared]
+            )
             x = linear(net.second, np.maximum(linear(net.first, x), 0))
             i, f, g, o = np.split(np.concatenate([x, h]) @ net.lstm.weight + net.lstm.bias, 4)
             c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
@@ -82,15 +84,15 @@ def logits(model, types):
 def action_values(config, graph, types, predicted, number):
     """Eq. 9 by summing over all joint actions of the teammates; or the best of them."""
     mates = [j for j in types if j != 0]
-    chances = {j: softmax(predicted[j]) for j in mates}
+    probs = {j: softmax(predicted[j]) for j in mates}
     values = []
     for mine in range(number):
         outcomes = []
         for theirs in product(range(number), repeat=len(mates)):
             chosen = dict(zip(mates, theirs, strict=True))
-            chance = np.prod([chances[j][a] for j, a in chosen.items()])
+            chance = np.prod([probs[j][a] for j, a in chosen.items()])
             outcomes.append((chance, joint(graph, types, {0: mine, **chosen})))
-        if config.teammates == "optimistic":
+        if config.teammate_actions == "optimistic":
             values.append(max(value for _, value in outcomes))
         else:
             values.append(sum(chance * value for chance, value in outcomes))
@@ -106,10 +108,10 @@ def row(tree, *index):
 def attend(attention, nodes):
     """What the learner gets: one head, one agent after another."""
     heard = []
-    for head in range(attention.heads):
+    for head in range(attention.num_heads):
 
         def part(network, j, head=head):
-            return np.split(mlp(network, nodes[j]), attention.heads)[head]
+            return np.split(mlp(network, nodes[j]), attention.num_heads)[head]
 
         query = part(attention.query, 0)
         scores = [query @ part(attention.key, j) / np.sqrt(len(query)) for j in nodes]
@@ -119,98 +121,104 @@ def attend(attention, nodes):
     return np.concatenate(heard)
 
 
-def flat(part, seen, told, seats):
+def flat(part, observation, told, positions):
     """The input of QL: each agent at its place; `told` is what each will do, for QL-AM."""
-    places = part.config.places * part.meets.sides
-    rows = [np.array(part.meets.absent, float) for _ in range(places)]
-    chances = [-np.ones(len(part.meets.actions)) for _ in range(places)]
-    for slot in np.flatnonzero(seen.present):
-        rows[seats[slot]] = seen.agents[slot]
+    positions_in_all = part.config.max_agents_per_side * part.interface.num_sides
+    rows = [np.array(part.interface.absent_values, float) for _ in range(positions_in_all)]
+    probs = [-np.ones(len(part.interface.actions)) for _ in range(positions_in_all)]
+    for slot in np.flatnonzero(observation.present):
+        rows[positions[slot]] = observation.agents[slot]
         if told:
-            chances[seats[slot]] = told[slot]
-    return np.concatenate(rows + (chances[1:] if told else []))
+            probs[positions[slot]] = told[slot]
+    return np.concatenate(rows + (probs[1:] if told else []))
 
 
-def opinion(part, mind, seen, predicted, seats):
+def opinion(part, mind, observation, predicted, positions):
     """The values of the learner's actions, and a function from a joint action to its value."""
     told = None
     if getattr(part.config, "agent_model", False):
         told = {j: softmax(each) if j else -np.ones(len(each)) for j, each in predicted.items()}
     if hasattr(part, "graph"):
-        types = mind.read(seen)
+        types = mind.infer_types(observation)
         number = part.graph.individual.layers[-1].bias.shape[0]
         return (
             lambda: action_values(part.config, part.graph, types, predicted, number),
             lambda actions: joint(part.graph, types, actions),
         )
     if hasattr(part, "attention"):
-        types = mind.read(seen, told)
+        types = mind.infer_types(observation, told)
         nodes = {j: np.maximum(mlp(part.node, each), 0) for j, each in types.items()}
         values = linear(part.last, np.concatenate([nodes[0], attend(part.attention, nodes)]))
     else:
         whole = SimpleNamespace(
-            agents=[flat(part, seen, told, seats)],
-            shared=seen.shared,
+            agents=[flat(part, observation, told, positions)],
+            shared=observation.shared,
             present=[True],
-            arrived=seen.arrived[:1],
+            arrived=observation.arrived[:1],
         )
-        values = mlp(part.values, mind.read(whole)[0])
+        values = mlp(part.values, mind.infer_types(whole)[0])
     return lambda: values, lambda actions: values[actions[0]]
 
 
 def predictions(learner, state, e):
     """From an observation to the logits of everybody, with memory; nothing without a model."""
     if learner.agent is None:
-        return lambda seen: {}
-    mind = Mind(learner.agent.types, row(state.memory.agent, e))
-    return lambda seen: logits(learner.agent.model, mind.read(seen))
+        return lambda observation: {}
+    mind = Mind(learner.agent.type_network, row(state.memory.agent, e))
+    return lambda observation: logits(learner.agent.model, mind.infer_types(observation))
 
 
-def goals(config, learner, target, state, steps, ahead_actions, temperature):
+def td_targets(config, learner, target, state, steps, ahead_actions, temperature):
     """What the value of what was done should be, by time and environment.
 
-    `steps.seats` are the places of all agents, by observation and environment.
+    `steps.positions` are the places of all agents, by observation and environment.
     """
-    period, envs = steps.terminated.shape
-    found = np.zeros((period, envs))
-    for e in range(envs):
-        slow = Mind(target.types, row(state.target_memory, e))
+    rollout_length, num_envs = steps.terminated.shape
+    found = np.zeros((rollout_length, num_envs))
+    for e in range(num_envs):
+        slow = Mind(target.type_network, row(state.target_memory, e))
         predict = predictions(learner, state, e)
-        predict(row(state.seen, e))
-        for t in range(period):
-            seen = row(steps.observation, t, e)
-            values, done = opinion(target, slow, seen, predict(seen), steps.seats[t + 1][e])
+        predict(row(state.observation, e))
+        for t in range(rollout_length):
+            observation = row(steps.observation, t, e)
+            values, done = opinion(
+                target, slow, observation, predict(observation), steps.positions[t + 1][e]
+            )
             if config.target == "sarsa":
-                worth = done(steps.actions[t + 1, e] if t + 1 < period else ahead_actions[e])
+                next_value = done(
+                    steps.actions[t + 1, e] if t + 1 < rollout_length else ahead_actions[e]
+                )
             else:
-                worth = values().max()
-                if config.soft:
-                    worth = softmax(values() / temperature) @ values()
+                next_value = values().max()
+                if config.is_boltzmann:
+                    next_value = softmax(values() / temperature) @ values()
             over = steps.terminated[t, e] or steps.truncated[t, e]
-            found[t, e] = steps.rewards[t, e, 0] + (0.0 if over else config.discount * worth)
+            found[t, e] = steps.rewards[t, e, 0] + (0.0 if over else config.discount * next_value)
     return found
 
 
-def losses(learner, state, steps, goals):
+def losses(learner, state, steps, targets):
     """Value loss and prediction loss of an update.
 
     Values are told what the learner of the state predicts, whatever the one that is judged does:
     they teach the agent model nothing.
     """
-    period, envs = goals.shape
+    rollout_length, num_envs = targets.shape
     squared, missed = [], []
-    for e in range(envs):
-        value = Mind(learner.value.types, row(state.memory.value, e))
-        told, predict = predictions(state.learner, state, e), predictions(learner, state, e)
-        seen = row(state.seen, e)
-        for t in range(period):
+    for e in range(num_envs):
+        value = Mind(learner.value.type_network, row(state.memory.value, e))
+        told, predict = predictions(state.network, state, e), predictions(learner, state, e)
+        observation = row(state.observation, e)
+        for t in range(rollout_length):
             actions = steps.actions[t, e]
-            _, done = opinion(learner.value, value, seen, told(seen), steps.seats[t][e])
-            squared.append((done(actions) - goals[t, e]) ** 2)
-            for j, each in predict(seen).items():
+            _, done = opinion(
+                learner.value, value, observation, told(observation), steps.positions[t][e]
+            )
+            squared.append((done(actions) - targets[t, e]) ** 2)
+            for j, each in predict(observation).items():
                 if j != 0:
                     missed.append(-np.log(softmax(each)[actions[j]]))
-            seen = row(steps.observation, t, e)
+            observation = row(steps.observation, t, e)
     return np.mean(squared), np.mean(missed) if missed else 0.0
 
 

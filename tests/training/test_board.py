@@ -2,13 +2,12 @@
 
 from rich.console import Console
 
-from dropin.training.many import tell
+from dropin.training.parallel import show_state
 from dropin.training.reporters import Board, Lines
 
 ROW = {
-    "step": 640, "steps": 6400, "rate": 1234.0, "left": "0:05", "return": 1.5, "unshaped": "",
-    "value_loss": 0.25, "prediction_loss": "", "accuracy": "", "epsilon": 1.0, "team_size": 3.0,
-    "episodes": 2, "temperature": 1.0, "state": "",
+    "step": 640, "steps": 6400, "rate": 1234.0, "left": "0:05", "return": 1.5, "episodes": 2,
+    "value_loss": 0.25, "epsilon": 1.0, "team_size": 3.0, "temperature": None, "state": "",
 }  # fmt: skip
 
 
@@ -20,10 +19,10 @@ def text(board):
 
 def test_a_few_runs_are_all_in_the_table():
     board = Board(Console(width=160))
-    tell(board, "first", "waiting")
-    tell(board, "second", "done")
+    show_state(board, "first", "waiting")
+    show_state(board, "second", "done")
     board.show("third", **ROW)
-    tell(board, "fourth", "failed: there was no room")
+    show_state(board, "fourth", "failed: there was no room")
     lines = text(board).splitlines()
     assert [line.split()[0] for line in lines] == ["run", "first", "second", "third", "fourth"]
     assert "waiting" in lines[1]
@@ -36,9 +35,9 @@ def test_a_few_runs_are_all_in_the_table():
 def test_of_many_runs_the_idle_ones_are_counted():
     board = Board(Console(width=160))
     for number in range(40):
-        tell(board, f"run {number}", "waiting" if number > 20 else "done")
+        show_state(board, f"run {number}", "waiting" if number > 20 else "done")
     board.show("run 20", **ROW)
-    tell(board, "run 21", "failed: it ended")
+    show_state(board, "run 21", "failed: it ended")
     lines = text(board).splitlines()
     assert lines[0] == "40 runs: 18 waiting, 20 done"
     assert [line.split(maxsplit=2)[:2] for line in lines[2:]] == [["run", "20"], ["run", "21"]]
@@ -46,7 +45,7 @@ def test_of_many_runs_the_idle_ones_are_counted():
 
 def test_lines_say_how_a_run_ended(capsys):
     lines = Lines()
-    tell(lines, "one", "waiting")
-    tell(lines, "one", "done")
-    tell(lines, "two", "failed: it ended")
+    show_state(lines, "one", "waiting")
+    show_state(lines, "one", "done")
+    show_state(lines, "two", "failed: it ended")
     assert capsys.readouterr().out.splitlines() == ["one: done", "two: failed: it ended"]

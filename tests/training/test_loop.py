@@ -3,21 +3,24 @@ import json
 import os
 import shutil
 import signal
+from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import tiny
 
-from dropin.adhoc import make
 from dropin.agents import load_agent
-from dropin.errors import InputError, StoppedError
-from dropin.files import read_arrays, write_arrays
-from dropin.training import directory, loop
+from dropin.core.errors import InputError, StoppedError
+from dropin.core.files import read_arrays, write_arrays
+from dropin.env import make
+from dropin.training import loop, run_directory
+from dropin.training.chunk import RunState
 from dropin.training.config import run_config
-from dropin.training.directory import RunDirectory
 from dropin.training.loop import resume_run, train
 from dropin.training.reporters import Reporter
+from dropin.training.run_directory import RunDirectory
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +57,17 @@ def test_a_run_leaves_its_files(finished):
     kept = json.loads((finished / "run.json").read_text())
     assert kept["config"]["game"] == "lbf"
     assert kept["config"]["settings"]["rank"] == 2
-    assert kept["config"]["training"]["envs"] == 2
+    assert kept["config"]["training"]["num_envs"] == 2
+    assert kept["format"] == 2
     assert "jaxlib" in kept["versions"]
     with (finished / "metrics.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [int(row["step"]) for row in rows] == [20, 40, 60, 80, 100, 120]
-    assert all(float(row["value_loss"]) >= 0 for row in rows)
+    assert list(rows[0]) == [
+        "step", "episodes", "return", "team_size", "value_loss", "epsilon", "prediction_accuracy",
+        "prediction_loss", "temperature",
+    ]  # fmt: skip
+    check_metrics(rows)
     with (finished / "evaluation.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [(int(row["step"]), int(row["team_limit"])) for row in rows] == [
@@ -67,6 +75,17 @@ def test_a_run_leaves_its_files(finished):
     ]
     assert RunDirectory(finished).steps() == [40, 80, 120]
     assert not list(finished.glob("**/*.tmp"))
+
+
+def check_metrics(rows):
+    """Every number of a row follows from the run: epsilon from the schedule, others from bounds."""
+    for row in rows:
+        assert float(row["epsilon"]) == 1.0  # It falls after 3200 steps.
+        assert 0 < float(row["value_loss"]) < 100
+        assert 0.5 < float(row["prediction_loss"]) < 3  # About log(6), with fresh networks.
+        assert 2 <= float(row["team_size"]) <= 3
+        assert (row["return"] == "") == (row["episodes"] == "0")
+    assert len({row["value_loss"] for row in rows}) == len(rows)
 
 
 def test_the_agent_is_that_of_the_last_checkpoint(finished):
@@ -118,7 +137,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(finished, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         tiny.run(tmp_path / "run", report=reporter)
     assert reporter.said == [
-        f"Saved at step 60. Go on with: dropin train --resume {tmp_path / 'run'}"
+        f"Saved at step 60. Continue with: dropin train --resume {tmp_path / 'run'}"
     ]
     assert RunDirectory(tmp_path / "run").steps() == [0, 40, 60]
     resume_run(tmp_path / "run", report="none")
@@ -161,12 +180,13 @@ def test_a_damaged_agent_is_written_again(finished, copy):
 
 def test_an_environment_of_ones_own_has_to_be_given_again(tmp_path):
     env = make("lbf", rules="reference", slots=4, types=["H6"])
-    given = {name: value for name, value in tiny.RUN.items() if name != "types"}
-    train(env, "gpl-q", directory=tmp_path / "run", **(given | {"steps": 40}))
-    assert RunDirectory(tmp_path / "run").config().rules == "its own"
-    with pytest.raises(InputError, match="environment of its own: give it again"):
+    given: dict[str, Any] = {name: each for name, each in tiny.RUN.items() if name != "types"}
+    given["steps"] = 40
+    train(env, "gpl-q", directory=tmp_path / "run", **given)
+    assert RunDirectory(tmp_path / "run").config().rules == "custom"
+    with pytest.raises(InputError, match="environment object: give it again"):
         resume_run(tmp_path / "run")
-    assert resume_run(tmp_path / "run", env=env, report="none").name == "gpl-q"
+    assert resume_run(tmp_path / "run", env=env, report="none").learner == "gpl-q"
 
 
 def test_a_finished_run_stays_as_it_is(finished, copy):
@@ -178,9 +198,11 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_last_good_state
     cut_back(copy, 80)
     path = RunDirectory(copy).checkpoint(80)
     arrays, about = read_arrays(path)
-    arrays["learner.value.graph.individual.layers[0].bias"][0] = np.nan
+    arrays["train_state.network.value.graph.individual.layers[0].bias"][0] = np.nan
     write_arrays(path, arrays, about)
-    with pytest.raises(StoppedError, match=r"not a number at step 80.*checkpoint of step 80"):
+    with pytest.raises(
+        StoppedError, match=r"not a finite number at step 80.*checkpoint of step 80"
+    ):
         resume_run(copy, report="none")
     assert RunDirectory(copy).steps() == [40, 80]
 
@@ -192,8 +214,8 @@ def test_a_full_disk_stops_the_run_and_nothing_is_lost(finished, copy, monkeypat
         raise OSError(28, "No space left on device", str(path))
 
     with monkeypatch.context() as patched:
-        patched.setattr("dropin.files.write", full)
-        with pytest.raises(StoppedError, match=r"No space left on device\. Go on with: dropin"):
+        patched.setattr("dropin.core.files.write", full)
+        with pytest.raises(StoppedError, match=r"No space left on device\. Continue with: dropin"):
             resume_run(copy, report="none")
     assert RunDirectory(copy).steps() == [40]
     resume_run(copy, report="none")
@@ -242,7 +264,8 @@ def test_as_many_checkpoints_are_kept_as_asked(tmp_path):
     names = sorted(each.stem[-3:] for each in RunDirectory(tmp_path / "agents").agents.iterdir())
     assert names == ["000", "040", "080", "120"]
     # It stays so when the run is resumed, if nothing else is said.
-    for run, say, kept in (("all", {}, [0, 40, 80, 120]), ("all", {"keep": 2}, [80, 120])):
+    cases: Any = (("all", {}, [0, 40, 80, 120]), ("all", {"keep": 2}, [80, 120]))
+    for run, say, kept in cases:
         files = RunDirectory(tmp_path / run)
         files.checkpoint(120).unlink()
         resume_run(files.path, report="none", **say)
@@ -251,18 +274,22 @@ def test_as_many_checkpoints_are_kept_as_asked(tmp_path):
 
 def test_an_agent_that_lasts_is_there_before_its_checkpoint(copy, monkeypatch):
     """So a kill in between loses none: the run goes on from before, and writes both."""
-    files, agent, places = RunDirectory(copy), load_agent(copy), []
-    monkeypatch.setattr(directory, "save_agent", lambda agent, path, **about: places.append(path))
-    monkeypatch.setattr(directory, "write_arrays", lambda path, *rest: places.append(path))
-    files.save({}, agent, 160, "agents", evaluated=True)
+    files, agent, paths = RunDirectory(copy), load_agent(copy), []
+    monkeypatch.setattr(
+        run_directory, "save_agent", lambda agent, path, **about: paths.append(path)
+    )
+    monkeypatch.setattr(run_directory, "write_arrays", lambda path, *rest: paths.append(path))
+    files.save(RunState((), jnp.int32(0)), agent, 160, "agents", evaluated=True)
     checkpoint = files.checkpoint(160)
-    assert places == [files.agents / checkpoint.name, checkpoint, files.agent]
+    assert paths == [files.agents / checkpoint.name, checkpoint, files.agent]
 
 
 def test_limits_above_the_papers_leave_the_others_as_they_are():
     """In this game the number of agents that wait depends on the slots."""
     config = run_config("lbf", "gpl-q", rules="reference")
-    few, many = (loop._arenas(config, limits) for limits in ((3, 5), (3, 5, 9)))
+    few: Any
+    many: Any
+    few, many = (loop._evaluation_envs(config, limits) for limits in ((3, 5), (3, 5, 9)))
     for limit in (3, 5):
         assert few[limit].slots == many[limit].slots == 5
         assert few[limit].team.openness.population == many[limit].team.openness.population
@@ -281,9 +308,9 @@ def test_limits_above_the_papers_leave_the_others_as_they_are():
         ({"team_limit": 1}, "Team limit 1 is too small"),
         ({"types": ["H77"]}, "Unknown type 'H77'"),
         ({"keep": 0}, "Keep 0 is too small"),
-        ({"changes": {"team_limit": 4}}, "team limit is no setting of the game"),
-        ({"changes": {"sise": 9}}, "Unknown setting of LBF 'sise'"),
-        ({"changes": {"object_levels": 3}}, "There is no LBF with object_levels=3"),
+        ({"game_settings": {"team_limit": 4}}, "team limit is no setting of the game"),
+        ({"game_settings": {"sise": 9}}, "Unknown setting of LBF 'sise'"),
+        ({"game_settings": {"object_levels": 3}}, "There is no LBF with object_levels=3"),
     ],
 )
 def test_wrong_input_is_refused_and_leaves_nothing(tmp_path, changes, says):

@@ -1,36 +1,38 @@
 """Every baseline in every game: train, resume, evaluate in larger teams, load and act."""
 
 import shutil
+from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import pytest
 import tiny
 
-from dropin.adhoc import make
-from dropin.agents import Agent, AgentPlayer, load_agent
-from dropin.errors import InputError
+from dropin.agents import Agent, AgentPolicy, load_agent
+from dropin.core import registry
+from dropin.core.errors import InputError
+from dropin.env import make
 from dropin.evaluation.evaluate import run_episodes
-from dropin.learners.ql import QL, QLConfig
-from dropin.training.config import EvaluationConfig, run_config
-from dropin.training.directory import RunDirectory
+from dropin.learners.config import TrainConfig
+from dropin.learners.ql import QLConfig
+from dropin.training.config import run_config
 from dropin.training.loop import resume_run, train
-from dropin.training.table import read_table
+from dropin.training.run_directory import RunDirectory
+from dropin.training.tables import read_table
 
 LEARNERS = ("ql", "ql-am", "gnn", "gnn-am")
 JOINT = ("dgn", "maddpg")
 TYPES = {"lbf": ["H6"], "wolfpack": ["H1"], "fortattack": ["G2", "A1"]}
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     **{name: value for name, value in tiny.RUN.items() if name not in tiny.SETTINGS},
     **tiny.SIZES,
-    "first_units": 4,
-    "second_units": 4,
+    "first_hidden_size": 4,
+    "second_hidden_size": 4,
     "steps": 40,
     "log_every": 20,
     "checkpoint_every": 20,
-    "evaluation": EvaluationConfig(envs=2, episodes=1, team_limits=(5,)),
-    "changes": {"horizon": 10},
+    "evaluation": {"num_envs": 2, "episodes": 1, "team_limits": (5,)},
+    "game_settings": {"horizon": 10},
 }
 
 
@@ -49,21 +51,24 @@ QUICK = {("lbf", "maddpg"), ("wolfpack", "gnn-am"), ("fortattack", "ql-am"), ("f
 def test_trains_resumes_evaluates_and_loads(game, learner, tmp_path):
     path, again = tmp_path / "run", tmp_path / "again"
     joint = learner in JOINT
-    kept = {"replay": 24, "batch": 4} if joint else {}
-    train(game, learner, directory=path, **SETTINGS | {"types": TYPES[game]} | kept)
+    kept = {"replay_capacity": 24, "batch_size": 4} if joint else {}
+    options: dict[str, Any] = {**SETTINGS, "types": TYPES[game], **kept}
+    train(game, learner, directory=path, **options)
     rows = read_table(path / "evaluation.csv")
-    policies = ("greedy", "sampled") if learner == "maddpg" else ("greedy",)
-    assert [(int(row["step"]), row["among"] if joint else "", int(row["team_limit"]), row["policy"])
-            for row in rows] == [
-        (step, among, limit, policy)
+    modes = ("greedy", "sampled") if learner == "maddpg" else ("greedy",)
+    found = [
+        (int(row["step"]), row["teammates"], int(row["team_limit"]), row["mode"]) for row in rows
+    ]
+    assert found == [
+        (step, teammates, limit, mode)
         for step in (0, 20, 40)
-        for among in (("strangers", "partners") if joint else ("",))
+        for teammates in (("strangers", "partners") if joint else ("strangers",))
         for limit in (3, 5)
-        for policy in policies
-    ]  # fmt: skip
+        for mode in modes
+    ]
     metrics = read_table(path / "metrics.csv")
-    assert {row["prediction_loss"] != "" for row in metrics} == {learner.endswith("am")}
-    assert {row.get("extra_loss", "") != "" for row in metrics} == {joint}
+    assert {"prediction_loss" in row for row in metrics} == {learner.endswith("am")}
+    assert {"auxiliary_loss" in row for row in metrics} == {joint}
 
     shutil.copytree(path, again)
     RunDirectory(again).checkpoint(40).unlink()
@@ -72,10 +77,10 @@ def test_trains_resumes_evaluates_and_loads(game, learner, tmp_path):
         assert (path / name).read_bytes() == (again / name).read_bytes()
 
     agent = load_agent(path)
-    assert agent.name == learner
+    assert agent.learner == learner
     env = make(game, team_limit=5, types=TYPES[game])
-    _, seen = eqx.filter_jit(env.reset)(jax.random.key(0))
-    action, memory = agent.act(jax.random.key(0), seen)
+    _, observation = eqx.filter_jit(env.reset)(jax.random.key(0))
+    action, memory = agent.act(jax.random.key(0), observation)
     assert 0 <= int(action) < len(env.game.actions)
     if joint:
         assert memory.value is None
@@ -88,22 +93,30 @@ def test_the_settings_are_the_papers():
         config = run_config("lbf", name)
         assert (config.steps, config.training.learning_rate) == (6_400_000, 2.5e-4)
         sizes = config.settings
-        assert (sizes.first_units, sizes.second_units, sizes.type_memory) == (70, 60, 100)
+        assert (sizes.first_hidden_size, sizes.second_hidden_size, sizes.type_lstm_size) == (
+            70,
+            60,
+            100,
+        )
         assert sizes.agent_model == name.endswith("am")
         fort = run_config("fortattack", name).settings
-        assert (fort.first_units, fort.second_units, fort.readout_units) == (128, 128, 128)
+        assert (fort.first_hidden_size, fort.second_hidden_size, fort.readout_hidden_size) == (
+            128,
+            128,
+            128,
+        )
     for name in ("gnn", "gnn-am", "dgn"):
-        assert run_config("lbf", name).settings.heads == 8
-    assert run_config("lbf", "dgn").settings.steadiness == 0.03
-    assert run_config("lbf", "maddpg").settings.relaxation == 0.1
+        assert run_config("lbf", name).settings.num_heads == 8
+    assert run_config("lbf", "dgn").settings.attention_regularization == 0.03
+    assert run_config("lbf", "maddpg").settings.gumbel_temperature == 0.1
     with pytest.raises(InputError, match="agent_model of ql is False: it cannot be changed"):
         run_config("lbf", "ql", agent_model=True)
 
 
 def test_an_agent_with_too_few_places_says_so():
-    meets, config = make("lbf").interface, QLConfig(**tiny.SIZES, places=3)
-    learner = eqx.filter_jit(QL)(meets, config, key=jax.random.key(0))
-    agent = Agent(learner, jnp.float32(1), "ql")
+    config = QLConfig(**tiny.SIZES, max_agents_per_side=3)
+    learner = registry.learners["ql"].make(config, TrainConfig())
+    agent = Agent(learner.policy_template(make("lbf").interface), "ql", config)
     env = make("lbf", team_limit=4, types=["H6"])
-    with pytest.raises(InputError, match=r"places for 3 agents .* can be 4: train it with"):
-        run_episodes(env, AgentPlayer(agent), envs=2, episodes=1)
+    with pytest.raises(InputError, match=r"input for 3 agents .* can be 4: train it with"):
+        run_episodes(env, AgentPolicy(agent), num_envs=2, episodes=1)

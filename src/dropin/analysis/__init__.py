@@ -1,15 +1,15 @@
-"""Analysis: what a trained agent makes of what it sees, as arrays.
+"""Analysis: what a trained agent predicts in the states it meets, as arrays.
 
-Every function takes an agent and an environment. `measure` is for questions of one's own.
+Every function takes an agent and an environment. `measure` is for measurements of your own.
 """
 
 from dropin.analysis.fortattack import pair_utilities, shooting_values
-from dropin.analysis.measure import Thought, measure
+from dropin.analysis.measure import AgentStep, measure
 from dropin.analysis.training import correlation, over_training
 from dropin.analysis.wolfpack import capture_utilities, teammate_utilities
 
 __all__ = [
-    "Thought",
+    "AgentStep",
     "capture_utilities",
     "correlation",
     "measure",

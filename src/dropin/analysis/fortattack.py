@@ -1,4 +1,4 @@
-"""What agents make of shooting in FortAttack (paper: section 5.6, appendix I)."""
+"""What agents predict about shooting in FortAttack (paper: section 5.6, appendix I)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,108 +8,151 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from dropin.adhoc import AdHoc
 from dropin.agents import Agent
-from dropin.analysis.measure import Thought, measure
-from dropin.errors import InputError
+from dropin.analysis.measure import AgentStep, measure, require_game, require_utilities
+from dropin.env import AnyEnv
 from dropin.evaluation.statistics import Estimate, estimate
-from dropin.games.fortattack.game import SHOOT
+from dropin.games.fortattack.game import SHOOT, FortAttack
 from dropin.games.fortattack.state import Geometry
+from dropin.models.coordination import Utilities
 
-GUARD_IN, GUARD_OUT = "guard, in range", "guard, out of range"
-ATTACKER_IN, ATTACKER_OUT = "attacker, in range", "attacker, out of range"
+__all__ = [
+    "ATTACKER_IN",
+    "ATTACKER_OUT",
+    "GUARD_IN",
+    "GUARD_OUT",
+    "IN_RANGE",
+    "OUT_OF_RANGE",
+    "Values",
+    "pair_utilities",
+    "shooting_values",
+]
+
+IN_RANGE, OUT_OF_RANGE = "in range", "out of range"
+GUARD_IN, GUARD_OUT = f"guard, {IN_RANGE}", f"guard, {OUT_OF_RANGE}"
+ATTACKER_IN, ATTACKER_OUT = f"attacker, {IN_RANGE}", f"attacker, {OUT_OF_RANGE}"
 
 
 @dataclass(frozen=True)
 class Values:
-    """Numbers that were measured, by situation."""
+    """Measured values, grouped by situation."""
 
-    of: dict[str, np.ndarray]
+    by_situation: dict[str, np.ndarray]
+    """The values of each situation, a flat array."""
 
     @property
     def means(self) -> dict[str, Estimate | None]:
-        """The mean in each situation; None where there was no such situation."""
-        return {name: estimate(each) if each.size else None for name, each in self.of.items()}
+        """The mean in each situation; None for a situation that never occurred."""
+        return {
+            situation: estimate(values) if values.size else None
+            for situation, values in self.by_situation.items()
+        }
 
 
-class _Pairs(eqx.Module):
+class _PairUtilities(eqx.Module):
+    """What shooting adds for each guard and attacker, and which of them has the other in range."""
+
     guard: Float[Array, "guard attacker"]
     attacker: Float[Array, "guard attacker"]
-    guard_can: Bool[Array, "guard attacker"]
-    attacker_can: Bool[Array, "guard attacker"]
-    there: Bool[Array, "guard attacker"]
+    guard_in_range: Bool[Array, "guard attacker"]
+    """Whether the guard has the attacker in range."""
+    attacker_in_range: Bool[Array, "guard attacker"]
+    """Whether the attacker has the guard in range."""
+    present: Bool[Array, "guard attacker"]
+    """Whether both are present."""
 
 
-def _pairs(env: AdHoc, thought: Thought) -> _Pairs:
-    """For every guard and attacker what shooting adds, and who has whom in range."""
-    state, guards = thought.state, env.team.slots
-    factors = thought.outlook.utilities.factors
-    rows = [[factors.utility(j, k) for k in range(guards, env.slots)] for j in range(guards)]
+def _measure_pairs(env: AnyEnv, step: AgentStep) -> _PairUtilities:
+    game, state, guards = require_game(env, FortAttack), step.state, env.team.slots
+    utilities: Utilities = step.prediction.utilities
+    rows = [
+        [utilities.factors.pair_utility(j, k) for k in range(guards, env.slots)]
+        for j in range(guards)
+    ]
     pairs = jnp.stack([jnp.stack(row) for row in rows])
-    reach = env.game.in_laser(Geometry.of(state))  # pyright: ignore[reportAttributeAccessIssue]
-    present = state.present
-    return _Pairs(
+    in_laser = game.in_laser(Geometry.from_state(state))
+    return _PairUtilities(
         guard=jnp.mean(pairs[:, :, SHOOT, :], axis=2),
         attacker=jnp.mean(pairs[:, :, :, SHOOT], axis=2),
-        guard_can=reach[:guards, guards:],
-        attacker_can=reach[guards:, :guards].T,
-        there=present[:guards, None] & present[None, guards:],
+        guard_in_range=in_laser[:guards, guards:],
+        attacker_in_range=in_laser[guards:, :guards].T,
+        present=state.present[:guards, None] & state.present[None, guards:],
     )
 
 
-def pair_utilities(agent: Agent, env: AdHoc, **how: Any) -> Values:
-    """What a guard's or an attacker's shot adds to GPL's joint value, over all present pairs.
+def pair_utilities(agent: Agent, env: AnyEnv, **options: Any) -> Values:
+    """Measure what a shot adds to GPL's joint action value, for all pairs of guard and attacker.
 
-    For a guard it is the mean over the attacker's actions of the pair utility of shooting, for an
-    attacker the mean over the guard's; apart for those who have the other in range and for those
-    who do not. `how` goes to `measure`.
+    For a guard it is the pairwise utility of shooting, averaged over the actions of the attacker;
+    for an attacker it is averaged over the actions of the guard.
+
+    Args:
+        agent: An agent with a coordination graph, as GPL's.
+        env: An environment with FortAttack.
+        **options: Options of `measure`, such as `steps` and `num_envs`.
+
+    Returns:
+        The values of all pairs that are present, by `GUARD_IN`, `GUARD_OUT`, `ATTACKER_IN` and
+        `ATTACKER_OUT`: who shoots, and whether it has the other in range.
+
+    Raises:
+        InputError: If it is another game, or the agent has no utilities.
     """
-    _check_game(agent)
-    if not agent.name.startswith("gpl"):
-        raise InputError(f"{agent.name} has no pair utilities: only GPL has.")
-    found = measure(agent, env, _pairs, **how)
-    there = found.there
+    require_game(env, FortAttack)
+    require_utilities(agent, env)
+    found = measure(agent, env, _measure_pairs, **options)
+    present = found.present
     return Values(
         {
-            GUARD_IN: found.guard[there & found.guard_can],
-            GUARD_OUT: found.guard[there & ~found.guard_can],
-            ATTACKER_IN: found.attacker[there & found.attacker_can],
-            ATTACKER_OUT: found.attacker[there & ~found.attacker_can],
+            GUARD_IN: found.guard[present & found.guard_in_range],
+            GUARD_OUT: found.guard[present & ~found.guard_in_range],
+            ATTACKER_IN: found.attacker[present & found.attacker_in_range],
+            ATTACKER_OUT: found.attacker[present & ~found.attacker_in_range],
         }
     )
 
 
 class _Shooting(eqx.Module):
+    """The value of shooting and of the state, and whether an attacker is in range."""
+
     gap: Float[Array, ""]
-    worth: Float[Array, ""]
-    learner_can: Bool[Array, ""]
-    anybody_can: Bool[Array, ""]
+    """Q(s, shoot) - max Q(s, a)."""
+    value: Float[Array, ""]
+    """V(s) = max Q(s, a)."""
+    learner_in_range: Bool[Array, ""]
+    """Whether the learner has an attacker in range."""
+    guard_in_range: Bool[Array, ""]
+    """Whether any guard has an attacker in range."""
 
 
-def _shooting(env: AdHoc, thought: Thought) -> _Shooting:
-    """Values of the learner's actions, and whether an attacker is in range."""
-    values, state, guards = thought.outlook.values, thought.state, env.team.slots
-    reach = env.game.in_laser(Geometry.of(state))  # pyright: ignore[reportAttributeAccessIssue]
-    can = (reach & env.game.opposed(state))[:guards]  # pyright: ignore[reportAttributeAccessIssue]
-    best = jnp.max(values)
-    return _Shooting(values[SHOOT] - best, best, jnp.any(can[0]), jnp.any(can))
+def _measure_shooting(env: AnyEnv, step: AgentStep) -> _Shooting:
+    game, state, guards = require_game(env, FortAttack), step.state, env.team.slots
+    q_values = step.prediction.q_values
+    in_laser = game.in_laser(Geometry.from_state(state))
+    in_range = (in_laser & game.opponents_of(state))[:guards]
+    value = jnp.max(q_values)
+    return _Shooting(q_values[SHOOT] - value, value, jnp.any(in_range[0]), jnp.any(in_range))
 
 
-def shooting_values(agent: Agent, env: AdHoc, **how: Any) -> tuple[Values, Values]:
-    """Q(s, shoot) - max Q(s, a), and V(s) = max Q(s, a), of any agent.
+def shooting_values(agent: Agent, env: AnyEnv, **options: Any) -> tuple[Values, Values]:
+    """Measure how an agent of any learner values shooting.
 
-    The first apart for states in which the learner has an attacker in range and others, the second
-    for states in which any guard has. `how` goes to `measure`.
+    Args:
+        agent: The agent.
+        env: An environment with FortAttack.
+        **options: Options of `measure`, such as `steps` and `num_envs`.
+
+    Returns:
+        Q(s, shoot) - max Q(s, a), by whether the learner has an attacker in range; and V(s) =
+        max Q(s, a), by whether any guard has. The situations are `IN_RANGE` and `OUT_OF_RANGE`.
+
+    Raises:
+        InputError: If it is another game.
     """
-    _check_game(agent)
-    found = measure(agent, env, _shooting, **how)
-    gap, worth = found.gap, found.worth
+    require_game(env, FortAttack)
+    found = measure(agent, env, _measure_shooting, **options)
+    learner, guard = found.learner_in_range, found.guard_in_range
     return (
-        Values({"in range": gap[found.learner_can], "out of range": gap[~found.learner_can]}),
-        Values({"in range": worth[found.anybody_can], "out of range": worth[~found.anybody_can]}),
+        Values({IN_RANGE: found.gap[learner], OUT_OF_RANGE: found.gap[~learner]}),
+        Values({IN_RANGE: found.value[guard], OUT_OF_RANGE: found.value[~guard]}),
     )
-
-
-def _check_game(agent: Agent) -> None:
-    if agent.meets.game != "fortattack":
-        raise InputError(f"There is no shooting in {agent.meets.game!r}, but in 'fortattack'.")

@@ -1,4 +1,4 @@
-"""How what is measured changes in training."""
+"""How measured values change during training."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,17 +9,31 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dropin.agents import Agent, load_agent
-from dropin.errors import InputError
-from dropin.training.directory import RunDirectory
+from dropin.core.errors import InputError
+from dropin.training.run_directory import RunDirectory
 
-Answer = TypeVar("Answer")
+__all__ = ["Correlation", "correlation", "over_training"]
+
+Result = TypeVar("Result")
 
 
 def over_training(
-    run: str | Path, analyse: Callable[[Agent], Answer], steps: Sequence[int] | None = None
-) -> dict[int, Answer]:
-    """What an analysis finds at the checkpoints of a run, by step; at all of which the agent is
-    there if no steps are given (`dropin train --keep agents` keeps all)."""
+    run: str | Path, analyse: Callable[[Agent], Result], steps: Sequence[int] | None = None
+) -> dict[int, Result]:
+    """Apply an analysis to the agents of a run's checkpoints.
+
+    Args:
+        run: The run's directory.
+        analyse: The analysis of one agent.
+        steps: The steps of the checkpoints; by default all for which the agent is kept
+            (`dropin train --keep agents` keeps all of them).
+
+    Returns:
+        The result of the analysis at each step.
+
+    Raises:
+        InputError: If there is no run, or no checkpoint of a step.
+    """
     files = RunDirectory(run)
     files.config()
     agents = {step: files.agent_at(step) for step in (steps or files.steps_with_agent())}
@@ -28,17 +42,33 @@ def over_training(
 
 @dataclass(frozen=True)
 class Correlation:
-    """Pearson's, with its 95 % interval and the chance of one as large without any."""
+    """Pearson's correlation of two series."""
 
     r: float
+    """The coefficient."""
     low: float
+    """Lower end of its 95 % interval."""
     high: float
+    """Upper end of its 95 % interval."""
     p: float
+    """The p-value of the test against no correlation."""
     n: int
+    """Number of pairs."""
 
 
 def correlation(one: ArrayLike, two: ArrayLike) -> Correlation | None:
-    """How two series go together; None if there are too few numbers, or one never changes."""
+    """Return Pearson's correlation of two series of the same length.
+
+    Args:
+        one: The first series, of any shape.
+        two: The second series.
+
+    Returns:
+        The correlation; None if there are fewer than three pairs or a series is constant.
+
+    Raises:
+        InputError: If the series are of different lengths.
+    """
     from scipy import stats
 
     a, b = np.asarray(one, float).ravel(), np.asarray(two, float).ravel()

@@ -1,4 +1,4 @@
-"""What GPL makes of its teammates in Wolfpack (paper: appendix H)."""
+"""What GPL predicts about its teammates in Wolfpack (paper: appendix H)."""
 
 from typing import Any
 
@@ -7,80 +7,104 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from dropin.adhoc import AdHoc
 from dropin.agents import Agent
-from dropin.analysis.measure import Thought, measure
-from dropin.errors import InputError
+from dropin.analysis.measure import AgentStep, measure, require_game, require_utilities
+from dropin.env import AnyEnv
+from dropin.games.wolfpack.game import Wolfpack
+from dropin.games.wolfpack.state import State, manhattan_distance
+from dropin.models.coordination import Utilities
+
+__all__ = ["capture_utilities", "teammate_utilities"]
 
 
-class _Mates(eqx.Module):
-    utility: Float[Array, " mate"]
-    distance: Float[Array, " mate"]
-    there: Bool[Array, " mate"]
+class _Teammates(eqx.Module):
+    """The utility of each teammate, and how far it is from a prey."""
+
+    utility: Float[Array, " teammate"]
+    """The mean of its individual utilities over actions."""
+    distance: Float[Array, " teammate"]
+    """Its distance to the prey that is nearest to the learner."""
+    present: Bool[Array, " teammate"]
 
 
-def _mates(env: AdHoc, thought: Thought) -> _Mates:
-    """Each teammate's mean utility and its distance to the prey that the learner is nearest to."""
+def _measure_teammates(env: AnyEnv, step: AgentStep) -> _Teammates:
     del env
-    state = thought.state
-    prey = state.prey[jnp.argmin(_distance(state.hunters[:1], state.prey)[0])]
-    mates = state.hunters[1:]
-    return _Mates(
-        utility=jnp.mean(thought.outlook.utilities.individual[1:], axis=1),
-        distance=_distance(mates, prey[None])[:, 0],
-        there=state.present[1:],
+    state: State = step.state
+    utilities: Utilities = step.prediction.utilities
+    nearest = jnp.argmin(manhattan_distance(state.hunters[:1], state.prey))
+    distance = manhattan_distance(state.hunters[1:], state.prey[nearest][None])
+    return _Teammates(
+        utility=jnp.mean(utilities.individual[1:], axis=1),
+        distance=distance.astype(jnp.float32),
+        present=state.present[1:],
     )
 
 
-def _distance(hunters: Array, prey: Array) -> Float[Array, "hunter prey"]:
-    apart = jnp.sum(jnp.abs(hunters[:, None] - prey[None]), axis=-1)
-    return apart.astype(jnp.float32)
+def teammate_utilities(agent: Agent, env: AnyEnv, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Measure the individual utility of each teammate, and how far it is from the prey.
+
+    Args:
+        agent: An agent with a coordination graph, as GPL's.
+        env: An environment with Wolfpack.
+        **options: Options of `measure`, such as `steps` and `num_envs`.
+
+    Returns:
+        Two flat arrays, with an entry for every teammate that is present at a step: its individual
+        utility, averaged over its actions, and its Manhattan distance to the prey that is nearest
+        to the learner.
+
+    Raises:
+        InputError: If it is another game, or the agent has no utilities.
+    """
+    require_game(env, Wolfpack)
+    require_utilities(agent, env)
+    found = measure(agent, env, _measure_teammates, **options)
+    return found.utility[found.present], found.distance[found.present]
 
 
-def teammate_utilities(agent: Agent, env: AdHoc, **how: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The mean individual utility of each teammate at each step, and how far it is from the prey
-    that is nearest to the learner. `how` goes to `measure`."""
-    _check(agent)
-    found = measure(agent, env, _mates, **how)
-    return found.utility[found.there], found.distance[found.there]
+class _Captures(eqx.Module):
+    """The surplus of what each pair did, and which pairs captured a prey with the learner."""
 
-
-class _Packs(eqx.Module):
     surplus: Float[Array, "slot slot"]
-    pack: Bool[Array, "slot slot"]
+    """Of the pairs (j, k) with j < k; 0 elsewhere."""
+    in_pack: Bool[Array, "slot slot"]
+    """Whether both took part in a capture together with the learner."""
 
 
-def _packs(env: AdHoc, thought: Thought) -> _Packs:
-    """What the pair of actions that was chosen has more than all others, and who captured
-    together with the learner."""
-    factors, actions = thought.outlook.utilities.factors, thought.step.actions
-    slots = env.slots
+def _measure_captures(env: AnyEnv, step: AgentStep) -> _Captures:
+    utilities: Utilities = step.prediction.utilities
+    actions, slots = step.step.actions, env.slots
     surplus = jnp.zeros((slots, slots))
     for j in range(slots):
         for k in range(j + 1, slots):
-            pair = factors.utility(j, k)
-            chosen = pair[actions[j], actions[k]]
-            others = (jnp.sum(pair) - chosen) / (pair.size - 1)
-            surplus = surplus.at[j, k].set(chosen - others)
-    captured = thought.step.happened.captured
-    together = captured & captured[:1]
-    pack = jnp.any(together[:, None] & together[None], axis=2)
-    return _Packs(surplus, pack & jnp.triu(jnp.ones((slots, slots), bool), 1))
+            utility = utilities.factors.pair_utility(j, k)
+            chosen = utility[actions[j], actions[k]]
+            mean_of_others = (jnp.sum(utility) - chosen) / (utility.size - 1)
+            surplus = surplus.at[j, k].set(chosen - mean_of_others)
+    captured = step.step.events.captured
+    with_learner = captured & captured[:1]
+    in_pack = jnp.any(with_learner[:, None] & with_learner[None], axis=2)
+    return _Captures(surplus, in_pack & jnp.triu(jnp.ones((slots, slots), bool), 1))
 
 
-def capture_utilities(agent: Agent, env: AdHoc, **how: Any) -> np.ndarray:
-    """C_jk(a) at the steps in which the learner captures a prey, for the pairs of its pack.
+def capture_utilities(agent: Agent, env: AnyEnv, **options: Any) -> np.ndarray:
+    """Measure C_jk(a): the surplus of the actions with which a pair captured a prey.
 
-    It is the pair utility of what both did, less the mean of all other pairs of actions. `how` goes
-    to `measure`.
+    It is the pairwise utility of what both did, less the mean over all other pairs of actions.
+
+    Args:
+        agent: An agent with a coordination graph, as GPL's.
+        env: An environment with Wolfpack.
+        **options: Options of `measure`, such as `steps` and `num_envs`.
+
+    Returns:
+        A flat array with an entry for every pair of agents, the learner among them or not, that
+        captured a prey together with the learner.
+
+    Raises:
+        InputError: If it is another game, or the agent has no utilities.
     """
-    _check(agent)
-    found = measure(agent, env, _packs, **how)
-    return found.surplus[found.pack]
-
-
-def _check(agent: Agent) -> None:
-    if agent.meets.game != "wolfpack":
-        raise InputError(f"There are no packs in {agent.meets.game!r}, but in 'wolfpack'.")
-    if not agent.name.startswith("gpl"):
-        raise InputError(f"{agent.name} has no utilities of teammates: only GPL has.")
+    require_game(env, Wolfpack)
+    require_utilities(agent, env)
+    found = measure(agent, env, _measure_captures, **options)
+    return found.surplus[found.in_pack]

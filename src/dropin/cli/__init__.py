@@ -2,14 +2,18 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import tyro
 from tyro.extras import SubcommandApp
 
 from dropin import __version__
 from dropin.cli import evaluate, look, play, plot, reproduce, train, zoo
-from dropin.errors import InputError, MissingExtraError, StoppedError
+from dropin.core.errors import InputError, MissingExtraError, StoppedError
+
+__all__ = ["main"]
 
 app = SubcommandApp()
 app.command(look.games)
@@ -23,8 +27,21 @@ app.command(reproduce.reproduce)
 app.command(zoo.zoo)
 
 
+_format_by_python = warnings.formatwarning
+
+
+def _format_warning(
+    message: Warning | str, category: type[Warning], *place: Any, **line: Any
+) -> str:
+    """Return a warning that is meant for the user as one line, without a place in the code."""
+    if category is UserWarning:
+        return f"dropin: warning: {message}\n"
+    return _format_by_python(message, category, *place, **line)
+
+
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line; wrong input ends with one sentence and exit code 2."""
+    warnings.formatwarning = _format_warning
     given = list(sys.argv[1:] if args is None else args)
     if given == ["--version"]:
         print(f"dropin {__version__}")

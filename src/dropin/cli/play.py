@@ -1,4 +1,4 @@
-"""Watch an episode."""
+"""The command that plays an episode."""
 
 import time
 from pathlib import Path
@@ -7,8 +7,10 @@ from typing import Annotated
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from dropin.config import given
-from dropin.errors import InputError
+from dropin.core.config import not_none
+from dropin.core.errors import InputError
+
+__all__ = ["play"]
 
 
 def play(
@@ -16,59 +18,65 @@ def play(
     rules: str | None = None,
     team_limit: int | None = None,
     slots: int | None = None,
+    types: tuple[str, ...] | None = None,
+    openness: str | None = None,
     seed: int = 0,
     learner: str = "random",
     agent: Path | None = None,
-    policy: str = "greedy",
+    mode: str = "greedy",
     gif: Path | None = None,
     force: bool = False,
     seconds: float = 0.25,
 ) -> None:
     """Play one episode, in the terminal or to a GIF, and tell what happened.
 
-    The agent of a run plays in the run's game, where nothing else is given.
+    The agent of a run plays in the run's environment; options that are given here take precedence.
 
     Args:
         game: Name of the game, see `dropin games`.
-        rules: paper (if not given) or reference.
+        rules: Name of a preset, see `dropin games` (paper if not given).
         team_limit: Most agents at a time, the learner included (3 if not given).
-        slots: Places for agents; as many as the team limit if not given.
+        slots: Slots of the learner's team; as many as the team limit if not given.
+        types: Teammates are drawn from these, see `dropin types`; from the pool if not given.
+        openness: Name of an openness, see `dropin games`; as the rules say if not given.
         seed: The same seed gives the same episode.
-        learner: Who plays the learner: random, or a type, see `dropin types`.
-        agent: A trained agent plays the learner: its file, or a run's directory.
-        policy: Of the agent: greedy, or sampled if it can be drawn from.
+        learner: Who plays in the learner's place: random, or a type, see `dropin types`.
+        agent: A trained agent plays in the learner's place: its file, or a run's directory.
+        mode: How the agent chooses actions: greedy, or sampled if it has a distribution.
         gif: Write the episode to this file instead of showing it.
-        force: Write over a file that exists.
+        force: Replace the file if it exists.
         seconds: How long each step is shown.
     """
     if gif is not None and gif.exists() and not force:
         raise InputError(f"{gif} exists already: give another name, or --force to replace it.")
 
-    from dropin.adhoc import make
-    from dropin.agents import load_player
-    from dropin.players import player
-    from dropin.render.episode import record
-    from dropin.render.picture import looks_of, save_gif
-    from dropin.render.story import story
-    from dropin.training.directory import RunDirectory, run_environment
+    from dropin.agents import load_policy
+    from dropin.env import make
+    from dropin.policies import make_policy
+    from dropin.render.episode import record_episode
+    from dropin.render.picture import renderer_of, save_gif
+    from dropin.render.story import tell_story
+    from dropin.training.run_directory import RunDirectory, run_env
 
-    options = given(rules=rules, team_limit=team_limit, slots=slots)
+    options = not_none(
+        rules=rules, team_limit=team_limit, slots=slots, types=types, openness=openness
+    )
     if agent is not None and RunDirectory(agent).exists:
-        env, _ = run_environment(agent, game, **options)
+        env, _ = run_env(agent, game, **options)
     else:
         env = make(game, **options)
     console = Console(highlight=False)
-    who = player(env, learner) if agent is None else load_player(agent, env, policy)
-    moments = list(record(env, who, seed))
+    policy = make_policy(env, learner) if agent is None else load_policy(agent, env, mode)
+    frames = list(record_episode(env, policy, seed))
     if gif is not None:
-        save_gif(env, moments, gif, seconds)
+        save_gif(env, frames, gif, seconds)
     elif console.is_terminal:
-        looks = looks_of(env)
+        renderer = renderer_of(env)
         with console.screen() as screen:
-            for moment in moments:
-                screen.update(looks.text(env, moment.state))
+            for frame in frames:
+                screen.update(renderer.text(env, frame.state))
                 time.sleep(seconds)
-    for sentence in story(env, moments):
-        console.print(sentence)
+    for sentence in tell_story(env, frames):
+        console.print(sentence, markup=False)
     if gif is not None:
-        console.print(f"{gif}: {len(moments)} pictures")
+        console.print(f"{gif}: {len(frames)} pictures", markup=False)

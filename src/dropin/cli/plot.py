@@ -1,4 +1,4 @@
-"""Draw learning curves."""
+"""Draw learning curves: `dropin plot`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,14 +6,16 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from dropin.cli.show import show_table
-from dropin.errors import InputError, unknown
+from dropin.core.errors import InputError, unknown
+
+__all__ = ["plot"]
 
 
 def plot(
     directories: Annotated[Positional[tuple[Path, ...]], arg(metavar="DIRECTORIES")],
     out: Path = Path("learning_curve.png"),
     team_limit: int | None = None,
-    policy: str | None = None,
+    mode: str | None = None,
     estimator: str = "fixed",
     published: bool = False,
     force: bool = False,
@@ -26,38 +28,36 @@ def plot(
     Args:
         directories: Each a run's directory, or one that holds runs of several seeds.
         out: The picture to write.
-        team_limit: Evaluations at this team limit; that of training if not given.
-        policy: greedy or sampled; all there are if not given.
+        team_limit: The team limit of the evaluations; that of training if not given.
+        mode: greedy or sampled; all there are if not given.
         estimator: fixed, or legacy for the authors' stopping rule.
-        published: Draw the authors' curves beside, those of a team limit of 3.
-        force: Write over a picture that exists.
+        published: Draw the authors' curves too, at a team limit of 3.
+        force: Replace a picture that exists.
     """
     if not directories:
         raise InputError("Give at least one directory of a run.")
     if out.exists() and not force:
         raise InputError(f"{out} exists already: give another name, or --force to replace it.")
 
-    from dropin.published import curve as authors
-    from dropin.render.curves import curves, draw
-    from dropin.training.directory import RunDirectory, runs_in
-    from dropin.training.table import ESTIMATORS
+    from dropin.evaluation.published import training_curve
+    from dropin.plots.curves import draw_curves, read_curves
+    from dropin.training.run_directory import RunDirectory, runs_in
+    from dropin.training.tables import ESTIMATORS
 
     if estimator not in ESTIMATORS:
         raise unknown("estimator", estimator, ESTIMATORS)
-    found = curves(directories, team_limit, policy, estimator)
-    configs = [RunDirectory(runs_in(each)[0]).config() for each in directories]
-    learners = dict.fromkeys(each.learner for each in configs)
-    known = {f"{name}, published": authors(configs[0].game, name) for name in learners}
-    others = {label: each for label, each in known.items() if published and each is not None}
-    draw(found, out, others, title=f"{configs[0].game}, {estimator} estimator")
+    curves = read_curves(directories, team_limit, mode, estimator)
+    configs = [RunDirectory(runs_in(directory)[0]).config() for directory in directories]
+    game, learners = configs[0].game, dict.fromkeys(config.learner for config in configs)
+    known = {f"{name}, published": training_curve(game, name) for name in learners}
+    papers = {label: curve for label, curve in known.items() if published and curve is not None}
+    draw_curves(curves, out, papers, title=f"{game}, {estimator} estimator")
     rows = []
-    for each in found:
-        best, last = each.points[each.best], each.points[-1]
-        steps = (each.steps[each.best], each.steps[-1])
-        rows.append((each.label, str(best), f"{steps[0]:,}", str(last), f"{steps[1]:,}"))
-    for label, each in others.items():
-        best, last = each.top, each.points[-1]
-        steps = (each.steps[each.best], each.steps[-1])
-        rows.append((label, str(best), f"{steps[0]:,}", str(last), f"{steps[1]:,}"))
+    for label, curve in [*((curve.label, curve) for curve in curves), *papers.items()]:
+        best = curve.best_index
+        rows.append((
+            label, str(curve.points[best]), f"{curve.steps[best]:,}",
+            str(curve.points[-1]), f"{curve.steps[-1]:,}",
+        ))  # fmt: skip
     show_table(("curve", "best", "at step", "last", "at step"), rows, numbers=4)
     print(out)

@@ -1,26 +1,30 @@
-"""Reproduce the paper."""
+"""Reproduce the paper: `dropin reproduce`."""
 
+import inspect
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
 from dropin.cli.show import show_table
-from dropin.config import parse_settings
-from dropin.errors import InputError
+from dropin.core.config import parse_settings
+from dropin.core.errors import InputError
 
 if TYPE_CHECKING:
-    from dropin.experiments.plan import Job
+    from dropin.experiments.planning import Job
     from dropin.experiments.reproduce import Experiment
 
-RUNS = Path("runs")
+__all__ = ["reproduce"]
+
+TRAINED_RUNS = Path("runs")
 """Where `dropin train` puts runs."""
 
 
 def reproduce(
-    item: Annotated[Positional[str | None], arg(metavar="[EXPERIMENT]")] = None,
+    experiment: Annotated[Positional[str | None], arg(metavar="[EXPERIMENT]")] = None,
     list: bool = False,
     plan: bool = False,
     draw: bool = False,
@@ -44,47 +48,48 @@ def reproduce(
 ) -> None:
     """Run an experiment of the paper and write a page with its numbers beside the paper's.
 
-    Runs that are there are used, those that were interrupted go on. The page is written as
+    Finished runs are used as they are, and interrupted ones continue. The page is written as
     Markdown and as HTML, with its pictures.
 
     Args:
-        item: Name of the experiment, see --list; all for every one of the paper.
+        experiment: Name of the experiment, see --list; all for every one of the paper.
         list: List the experiments.
         plan: Show which runs it takes and about how long, and stop.
-        draw: Train nothing: write the page from the runs that are there.
-        rules: paper or reference.
-        seeds: Runs of each kind (the paper's number, or fewer with --scale).
-        steps: The length of all runs, instead of --scale.
-        scale: The length of all runs as a share of the paper's, as 0.05.
+        draw: Train nothing: write the page from the runs that are done.
+        rules: paper, reference, or a preset of the experiment's games, see `dropin games`.
+        seeds: Number of runs of each kind (the paper's number, or fewer with --scale).
+        steps: Length of all runs, instead of --scale.
+        scale: Length of all runs as a share of the paper's, as 0.05.
         games: Only these games.
         learners: Only these learners.
-        split: Of held-out: ciao-disjoint, ciao-shared, or types of training/types of the test.
-        limits: Of held-out: the team limits.
-        estimator: fixed, or legacy (with reference rules if not given), as the authors'.
+        split: For held-out: ciao-disjoint, ciao-shared, or types of training/types of testing.
+        limits: For held-out: the team limits of testing.
+        estimator: fixed, or legacy, the authors' (the default with reference rules).
         set: Any other setting of all runs, as in dropin train.
-        states: Of an analysis: how many states are looked at, at every checkpoint.
-        episodes: Of each agent, where more is played than in training.
+        states: For analyses: number of states to look at, at every checkpoint.
+        episodes: Number of episodes of each agent, where trained agents are evaluated again.
         directory: Where runs and pages go.
-        use: More directories with runs; runs is one if it is there.
-        on: here (one process for each core), or ray for a cluster.
-        address: Of the Ray cluster; a local one is started if not given.
+        use: More directories to search for runs; runs is searched too.
+        on: here (one process per core), or ray for a cluster.
+        address: Address of the Ray cluster; a local one is started if it is not given.
         report: auto (a live table in a terminal, lines elsewhere), lines, json or none.
     """
-    from dropin.experiments.choices import Choices
-    from dropin.experiments.items import ITEMS, find_items
-    from dropin.experiments.reproduce import Experiment
-    from dropin.experiments.run import check_place
+    command = _command_line(locals())
+
+    from dropin.core import registry
+    from dropin.experiments import Experiment, Options, select_experiments
+    from dropin.experiments.running import check_place
     from dropin.training.reporters import check_screen
 
     if list:
-        rows = [(each.name, each.where, each.title) for each in ITEMS.values()]
+        rows = [(spec.name, spec.source, spec.title) for spec in registry.experiments.values()]
         show_table(("experiment", "in the paper", "what it shows"), rows)
         return
-    if item is None:
+    if experiment is None:
         raise InputError("Give an experiment, as in: dropin reproduce table2 (--list names all)")
     check_screen(report)
     check_place(on)
-    choices = Choices(
+    options = Options(
         rules=rules,
         seeds=seeds,
         steps=steps,
@@ -92,66 +97,83 @@ def reproduce(
         games=games,
         learners=learners,
         split=split,
-        limits=limits,
+        team_limits=limits,
         estimator=estimator,
         settings=parse_settings(set),
         states=states,
         episodes=episodes,
     )
-    places = _places(use)
-    command = shlex.join(["dropin", *sys.argv[1:]])
-    for each in find_items(item, choices):
-        experiment = Experiment(each, choices, directory, places)
-        jobs = experiment.plan()
+    search = _search_directories(use)
+    for spec in select_experiments(experiment, options):
+        chosen = Experiment(spec, options, directory, search)
         if report in ("auto", "lines"):
-            _show(experiment, jobs)
+            _show_plan(chosen)
         if plan:
             continue
         if draw:
-            pages = experiment.write(command)
+            pages = chosen.write(command)
         else:
             try:
-                pages = experiment.reproduce(command, on=on, address=address, report=report)
+                pages = chosen.reproduce(command, on=on, address=address, report=report)
             except KeyboardInterrupt:
-                print("Interrupted: the same command goes on.", file=sys.stderr)
+                print("Interrupted: run the same command again to continue.", file=sys.stderr)
                 raise
         if report != "json":
             print("\n".join(map(str, pages)))
 
 
-def _places(use: tuple[Path, ...]) -> tuple[Path, ...]:
-    for each in use:
-        if not each.is_dir():
-            raise InputError(f"There is no directory {each}.")
-    return (*use, RUNS) if RUNS.is_dir() else use
+def _command_line(arguments: Mapping[str, Any]) -> str:
+    """Return the shell command that gives `reproduce` these arguments.
+
+    Args:
+        arguments: All arguments by name; those that equal their default are left out.
+    """
+    words = ["dropin", "reproduce"]
+    for name, parameter in inspect.signature(reproduce).parameters.items():
+        value = arguments[name]
+        if value == parameter.default:
+            continue
+        if name != "experiment":
+            words.append(f"--{name}")
+        if value is not True:
+            words += map(str, value if isinstance(value, tuple) else (value,))
+    return shlex.join(words)
 
 
-def _show(experiment: "Experiment", jobs: "list[Job]") -> None:
-    """The grid, and about how long it takes."""
-    from dropin.experiments.plan import Progress
-    from dropin.training.many import cores
+def _search_directories(use: tuple[Path, ...]) -> tuple[Path, ...]:
+    for directory in use:
+        if not directory.is_dir():
+            raise InputError(f"There is no directory {directory}.")
+    return (*use, TRAINED_RUNS) if TRAINED_RUNS.is_dir() else use
 
+
+def _show_plan(experiment: "Experiment") -> None:
+    """Print the runs of an experiment, and about how long they take."""
+    from dropin.experiments.planning import Progress, rules_of
+    from dropin.training.parallel import cores
+
+    spec, options, jobs = experiment.spec, experiment.options, experiment.jobs
     kinds: dict[tuple[str, str, str], list[Job]] = {}
     for job in jobs:
         kinds.setdefault((job.config.game, job.config.learner, job.grid), []).append(job)
-    item, choices = experiment.item, experiment.choices
-    print(f"{item.title} ({item.where}), rules {choices.rules}")
-    if choices.stamp:
-        print(choices.stamp)
+    source = f" ({spec.source})" if spec.source else ""
+    print(f"{spec.title or spec.name}{source}, rules {rules_of(jobs)}")
+    if options.small_notice:
+        print(options.small_notice)
     rows = []
-    for names, each in kinds.items():
-        counts = [str(sum(job.progress is one for job in each)) for one in Progress]
-        hours = sum(job.seconds for job in each) / 3600
-        rows.append((*names, f"{each[0].config.steps:,}", *counts, f"{hours:.1f}"))
-    columns = ("game", "learner", "", "steps", "done", "begun", "missing", "hours of a core")
-    show_table(columns, rows, numbers=5)
-    whole, number = sum(job.seconds for job in jobs), len(cores())
-    if whole:
-        longest = max(job.seconds for job in jobs)
-        left = _time(max(whole / number, longest))
-        print(f"About {left} on {number} cores, by the speed of another machine.")
+    for kind, group in kinds.items():
+        counts = [str(sum(job.progress is progress for job in group)) for progress in Progress]
+        hours = sum(job.seconds_left for job in group) / 3600
+        rows.append((*kind, f"{group[0].config.steps:,}", *counts, f"{hours:.1f}"))
+    states = [progress.value for progress in Progress]
+    show_table(("game", "learner", "", "steps", *states, "core hours"), rows, numbers=5)
+    total, number = sum(job.seconds_left for job in jobs), len(cores())
+    if total:
+        longest = max(job.seconds_left for job in jobs)
+        left = _format_time(max(total / number, longest))
+        print(f"About {left} on {number} cores, judged by the speed of another machine.")
 
 
-def _time(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     minutes = max(round(seconds / 60), 1)
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"

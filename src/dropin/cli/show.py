@@ -4,19 +4,29 @@ from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-_WIDE = 160
+__all__ = ["show_table"]
+
+_WIDTH_OF_PIPES = 160
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> None:
-    """Print a table; the last so many columns are numbers. Pipes and logs get whole lines."""
-    grid = Table(box=None, pad_edge=False)
-    for place, column in enumerate(columns):
-        number = place >= len(columns) - numbers
-        grid.add_column(column, justify="right" if number else "left", no_wrap=place == 0 or number)
+    """Print a table. In pipes and logs its lines are not wrapped to the width of a terminal.
+
+    Args:
+        columns: The headings.
+        rows: The cells of each row.
+        numbers: How many columns, counted from the last, hold numbers: these are aligned right.
+    """
+    table = Table(box=None, pad_edge=False)
+    for index, column in enumerate(columns):
+        is_number = index >= len(columns) - numbers
+        justify = "right" if is_number else "left"
+        table.add_column(column, justify=justify, no_wrap=index == 0 or is_number)
     for row in rows:
-        grid.add_row(*row)
+        table.add_row(*(Text(cell) for cell in row))
     console = Console()
     if not console.is_terminal:
-        console = Console(width=_WIDE)
-    console.print(grid)
+        console = Console(width=_WIDTH_OF_PIPES)
+    console.print(table)

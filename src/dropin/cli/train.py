@@ -1,4 +1,4 @@
-"""Train, or go on training."""
+"""Train, or resume training."""
 
 import os
 import re
@@ -7,8 +7,10 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from dropin.config import given, merge, parse_settings
-from dropin.errors import InputError
+from dropin.core.config import merge, not_none, parse_settings
+from dropin.core.errors import InputError
+
+__all__ = ["train"]
 
 _MOST_SEEDS = 1000
 
@@ -22,6 +24,7 @@ def train(
     rules: str | None = None,
     team_limit: int | None = None,
     types: tuple[str, ...] | None = None,
+    openness: str | None = None,
     test_limits: tuple[int, ...] | None = None,
     checkpoint_every: int | None = None,
     set: tuple[str, ...] = (),
@@ -34,7 +37,7 @@ def train(
     core: int | None = None,
     wait: float = 0.0,
 ) -> None:
-    """Train a learner in a game; Ctrl-C saves, --resume goes on.
+    """Train a learner in a game; Ctrl-C saves, --resume continues.
 
     Args:
         game: Name of the game, see `dropin games`.
@@ -44,21 +47,22 @@ def train(
         seeds: Several runs, one process on each core: 0..7 or 0,3,5.
         rules: paper (if not given) or reference.
         team_limit: Most agents at a time, the learner included (3 if not given).
-        types: Teammates are drawn from these; from all of the game's if not given.
+        types: Teammates are drawn from these types; from the game's whole pool if not given.
+        openness: Name of a registered openness; that of the rules if not given.
         test_limits: Team limits to evaluate at, besides that of training.
         checkpoint_every: Steps between checkpoints (160000 if not given).
-        set: Any other setting of run.json, as settings.rank=3 or training.envs=32.
+        set: Any other setting of run.json, as in settings.rank=3 or training.num_envs=32.
         directory: Where the run's files go; named after the run, in runs, if not given.
-        resume: Go on with the run, or with all runs, in this directory.
+        resume: Resume the run, or all runs, in this directory.
         keep: How many checkpoints to keep (3 if not given, or as before with --resume), or all;
-            agents for 3, from which a run can go on, and the networks of every one.
+            agents for 3 checkpoints and the agent of every one.
         report: auto (a live table in a terminal, lines elsewhere), lines, json or none.
         tensorboard: Log for TensorBoard as well.
         wandb: Log for Weights & Biases as well.
         core: Run on this core alone.
         wait: Seconds to wait for another process that trains in the directory.
     """
-    options = given(
+    options = not_none(
         game=game,
         learner=learner,
         steps=steps,
@@ -66,25 +70,28 @@ def train(
         rules=rules,
         team_limit=team_limit,
         types=None if types is None else list(types),
+        openness=openness,
         checkpoint_every=checkpoint_every,
         evaluation=None if test_limits is None else {"team_limits": list(test_limits)},
     )
     changes = merge(options, parse_settings(set))
-    kept = _kept(keep)
+    keep_rule = _parse_keep(keep)
     if resume is None and (game is None or learner is None):
         raise InputError("Give a game and a learner, as in: dropin train lbf gpl-q")
     if seed is not None and seeds is not None:
         raise InputError("Give --seed or --seeds, not both.")
     if resume is not None and (directory is not None or seeds is not None):
-        raise InputError("With --resume there is no --directory or --seeds: it goes on with all.")
-    numbers = None if seeds is None else _numbers(seeds)
+        raise InputError(
+            "With --resume there is no --directory or --seeds: it resumes all runs there."
+        )
+    seed_list = None if seeds is None else _parse_seeds(seeds)
     if core is not None:
         _pin(core)
 
-    from dropin.training.directory import runs_in
     from dropin.training.loop import resume_run
-    from dropin.training.many import run_all
-    from dropin.training.reporters import also, check_extras, check_screen
+    from dropin.training.parallel import run_all
+    from dropin.training.reporters import check_extras, check_screen, run_reporter
+    from dropin.training.run_directory import runs_in
 
     check_screen(report)
     check_extras(tensorboard, wandb)
@@ -94,10 +101,10 @@ def train(
             raise InputError(f"There is no run in {resume}: a run has a file run.json.")
         _check_same(runs, changes)
     else:
-        runs, whole = _create(changes, directory, numbers, kept)
-    if len(runs) == 1 and numbers is None:
-        reporter = also(report, runs[0], tensorboard, wandb)
-        resume_run(runs[0], keep=kept, report=reporter, wait=wait)
+        runs, whole = _create(changes, directory, seed_list, keep_rule)
+    if len(runs) == 1 and seed_list is None:
+        reporter = run_reporter(report, runs[0], tensorboard, wandb)
+        resume_run(runs[0], keep=keep_rule, report=reporter, wait=wait)
     else:
         flags = [*["--tensorboard"] * tensorboard, *["--wandb"] * wandb]
         if keep is not None:
@@ -106,28 +113,28 @@ def train(
         try:
             run_all(jobs, report)
         except KeyboardInterrupt:
-            print(f"Go on with: dropin train --resume {whole}")
+            print(f"Continue with: dropin train --resume {whole}")
             raise
     if report != "json":
-        print(f"Done. See how it went with: dropin plot {whole}")
+        print(f"Done. Draw the learning curve with: dropin plot {whole}")
 
 
 def _create(
-    changes: dict[str, Any], directory: Path | None, numbers: list[int] | None, keep: Any
+    changes: dict[str, Any], directory: Path | None, seed_list: list[int] | None, keep: Any
 ) -> tuple[list[Path], Path]:
-    """The directories of new runs, and the one that holds them all."""
-    from dropin.training.config import RunConfig, default_directory, default_values
-    from dropin.training.directory import RunDirectory
+    """Create the directories of new runs; also return the one that holds them all."""
+    from dropin.training.config import RunConfig, default_run_directory, run_config
+    from dropin.training.run_directory import RunDirectory
 
-    values = merge(default_values(changes["game"], changes["learner"]), changes)
+    values = merge(run_config(changes["game"], changes["learner"]).to_dict(), changes)
     configs = [RunConfig.from_dict(values)]
-    if numbers is not None:
-        configs = [RunConfig.from_dict({**values, "seed": number}) for number in numbers]
-    whole = directory or default_directory(configs[0])
-    if numbers is not None and directory is None:
+    if seed_list is not None:
+        configs = [RunConfig.from_dict({**values, "seed": number}) for number in seed_list]
+    whole = directory or default_run_directory(configs[0])
+    if seed_list is not None and directory is None:
         whole = whole.parent
-    files = [whole if numbers is None else whole / f"seed-{each.seed}" for each in configs]
-    configs[0].environment(slots=max(configs[0].team_limit, *configs[0].evaluation.team_limits, 0))
+    files = [whole if seed_list is None else whole / f"seed-{each.seed}" for each in configs]
+    configs[0].make_env(slots=max(configs[0].team_limit, *configs[0].evaluation.team_limits, 0))
     for each in files:
         RunDirectory(each).check_free()
     for each, config in zip(files, configs, strict=True):
@@ -137,14 +144,14 @@ def _create(
 
 def _check_same(runs: list[Path], changes: dict[str, Any]) -> None:
     from dropin.training.config import RunConfig
-    from dropin.training.directory import RunDirectory
+    from dropin.training.run_directory import RunDirectory
 
     for each in runs:
         files = RunDirectory(each)
-        files.check_same(RunConfig.from_dict(merge(files.config().as_dict(), changes)))
+        files.check_same(RunConfig.from_dict(merge(files.config().to_dict(), changes)))
 
 
-def _kept(text: str | None) -> Any:
+def _parse_keep(text: str | None) -> Any:
     if text in (None, "all", "agents"):
         return text
     if not text.isdigit() or int(text) < 1:
@@ -152,8 +159,8 @@ def _kept(text: str | None) -> Any:
     return int(text)
 
 
-def _numbers(text: str) -> list[int]:
-    """The seeds that `0..7` or `0,3,5` stands for."""
+def _parse_seeds(text: str) -> list[int]:
+    """Return the seeds that `0..7` or `0,3,5` stands for."""
     span = re.fullmatch(r"(\d+)\.\.(\d+)", text)
     if span:
         first, last = int(span[1]), int(span[2])
@@ -168,7 +175,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _pin(core: int) -> None:
-    from dropin.training.many import cores
+    from dropin.training.parallel import cores
 
     there = cores()
     if not hasattr(os, "sched_setaffinity"):

@@ -1,1 +1,1 @@
-"""Evaluation: how well a player does, at any team limit and with any pool."""
+"""Evaluation: how well a policy does, at any team limit and with any pool."""

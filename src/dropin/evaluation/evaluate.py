@@ -1,6 +1,6 @@
-"""How well an agent, a type or chance plays."""
+"""How well an agent, a type or a random policy plays."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,19 +8,31 @@ from typing import Any
 import jax
 import numpy as np
 
-from dropin.adhoc import AdHoc, make
-from dropin.agents import Agent, agent_player, load_agent
-from dropin.compilation import use_cache
-from dropin.config import given
-from dropin.errors import InputError, StoppedError, unknown
+from dropin._xla.cache import use_cache
+from dropin.agents import Agent, agent_policy, load_agent
+from dropin.core.config import not_none
+from dropin.core.errors import InputError, StoppedError, unknown
+from dropin.core.metrics import to_row
+from dropin.env import AnyEnv, TypeLike, make
 from dropin.evaluation.rollout import rollout
 from dropin.evaluation.statistics import Estimate, estimate
-from dropin.games.base import Game
-from dropin.players import RANDOM, Player, player
-from dropin.teams.types import Type
+from dropin.policies import RANDOM, Policy, make_policy
+from dropin.teams.openness import Openness
 
-ESTIMATORS = ("fixed", "legacy")
+__all__ = [
+    "ESTIMATOR_NAMES",
+    "LEGACY_ENVS",
+    "LEGACY_EPISODES",
+    "Evaluation",
+    "evaluate",
+    "legacy_means",
+    "run_episodes",
+]
+
+ESTIMATOR_NAMES = ("fixed", "legacy")
+"""`fixed` averages all episodes; `legacy` is the authors' stopping rule."""
 LEGACY_ENVS, LEGACY_EPISODES = 16, 5
+"""Environments and episodes of the authors' evaluation."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +41,12 @@ class Evaluation:
 
     returns: np.ndarray
     ends: np.ndarray
-    """When each episode was over, in steps of its environment."""
+    """The step at which each episode ended, counted from the start of its environment."""
     unshaped: np.ndarray | None = None
     """The returns without the part that only guides learning, if the game has one."""
     estimator: str = "fixed"
-    ratios: Mapping[str, float | str] = field(default_factory=dict)
-    """What the game reports besides, by name; empty if there was nothing to divide by."""
+    metrics: Mapping[str, float | int | None] = field(default_factory=dict)
+    """The game's own metrics by name; None if there was nothing to average."""
 
     @property
     def mean(self) -> float:
@@ -42,85 +54,119 @@ class Evaluation:
         return self.estimate().mean
 
     def estimate(self, method: str = "t", unshaped: bool = False) -> Estimate:
-        """The mean return with its interval over episodes, or over rounds of the legacy rule."""
+        """Return the mean return with its interval.
+
+        Args:
+            method: `t` or `bootstrap`.
+            unshaped: Whether to leave out shaping.
+
+        Returns:
+            An estimate over episodes, or over rounds of the legacy rule.
+        """
         returns = self.unshaped if unshaped and self.unshaped is not None else self.returns
         if self.estimator == "legacy":
             return estimate(legacy_means(returns, self.ends), method)
         return estimate(returns, method)
 
 
-def ratios(game: Game[Any], counts: np.ndarray) -> dict[str, float | str]:
-    """The ratios of a game by name, from sums of parts and wholes."""
-    rows = zip(game.ratios, counts.tolist(), strict=True)
-    return {name: part / whole if whole else "" for name, (part, whole) in rows}
-
-
 def legacy_means(returns: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """What the authors' evaluation reports, once for every 16 environments.
+    """Return the mean that the authors' evaluation reports, once for every 16 environments.
 
-    All 16 stop as soon as one of them has had 5 episodes; the episodes that were over by then are
+    All 16 stop as soon as one of them has had 5 episodes; the episodes that have ended by then are
     averaged. Short episodes count too much.
+
+    Args:
+        returns: Returns [env, episode].
+        ends: The step at which each episode ended.
     """
     rounds = returns.shape[0] // LEGACY_ENVS
     shape = (rounds, LEGACY_ENVS, LEGACY_EPISODES)
     returns = returns[: rounds * LEGACY_ENVS, :LEGACY_EPISODES].reshape(shape)
     ends = ends[: rounds * LEGACY_ENVS, :LEGACY_EPISODES].reshape(shape)
-    over = ends <= ends[:, :, -1].min(axis=1)[:, None, None]
-    return (returns * over).sum(axis=(1, 2)) / over.sum(axis=(1, 2))
+    counted = ends <= ends[:, :, -1].min(axis=1)[:, None, None]
+    return (returns * counted).sum(axis=(1, 2)) / counted.sum(axis=(1, 2))
 
 
 def run_episodes(
-    env: AdHoc,
-    who: Player,
+    env: AnyEnv,
+    policy: Policy,
     *,
-    envs: int = 16,
+    num_envs: int = 16,
     episodes: int = 5,
     seed: int = 0,
     estimator: str = "fixed",
 ) -> Evaluation:
-    """So many episodes in each of so many parallel environments."""
-    if estimator not in ESTIMATORS:
-        raise unknown("estimator", estimator, ESTIMATORS)
-    if envs < 1 or episodes < 1:
+    """Play a number of episodes in each of several parallel environments.
+
+    Args:
+        env: The environment.
+        policy: Who plays in the learner's place.
+        num_envs: Number of parallel environments.
+        episodes: Number of episodes of each.
+        seed: The same seed gives the same episodes.
+        estimator: `fixed` or `legacy`.
+
+    Raises:
+        InputError: If the numbers do not fit the estimator.
+        StoppedError: If a state was not finite.
+    """
+    if estimator not in ESTIMATOR_NAMES:
+        raise unknown("estimator", estimator, ESTIMATOR_NAMES)
+    if num_envs < 1 or episodes < 1:
         raise InputError("An evaluation takes at least one environment and one episode.")
-    if estimator == "legacy" and (envs % LEGACY_ENVS or episodes != LEGACY_EPISODES):
+    if estimator == "legacy" and (num_envs % LEGACY_ENVS or episodes != LEGACY_EPISODES):
         raise InputError(
             f"The legacy estimator takes {LEGACY_EPISODES} episodes in each of {LEGACY_ENVS}"
-            f" environments, or a multiple of these: not {episodes} in {envs}."
+            f" environments, or a multiple of these: not {episodes} in {num_envs}."
         )
-    played = rollout(env, who, jax.random.key(seed), envs, episodes)
+    played = rollout(env, policy, jax.random.key(seed), num_envs, episodes)
     returns, shaping, ends = map(np.asarray, (played.returns, played.shaping, played.ends))
-    step, slot = np.asarray(played.flaw).tolist()
+    step, slot = np.asarray(played.nonfinite).tolist()
     if step >= 0:
         raise StoppedError(
-            f"The place of the agent in slot {slot} was not a number after step {step}."
+            f"The state of the agent in slot {slot} was not a finite number after step {step}."
         )
-    unshaped = returns - shaping if env.game.shaped else None
-    told = ratios(env.game, np.asarray(played.counts))
-    return Evaluation(returns, ends, unshaped, estimator, told)
+    unshaped = returns - shaping if env.game.has_shaping else None
+    return Evaluation(returns, ends, unshaped, estimator, to_row(played.metrics))
 
 
 def evaluate(
-    who: str | Path | Agent | Player,
-    game: str | AdHoc | None = None,
+    who: str | Path | Agent | Policy,
+    game: str | AnyEnv | None = None,
     *,
-    policy: str = "greedy",
+    mode: str = "greedy",
     episodes: int = 160,
     estimator: str = "fixed",
     seed: int = 0,
     rules: str | None = None,
     team_limit: int | None = None,
-    types: Sequence[str | Type | Callable[..., Any]] | None = None,
+    types: Sequence[TypeLike] | None = None,
+    openness: str | Openness | None = None,
     partners: bool = False,
-    **changes: Any,
+    **settings: Any,
 ) -> Evaluation:
-    """The returns of an agent (or its file, or a run's directory), of `random`, or of a type.
+    """Measure the returns of an agent, of a type, or of a random policy.
 
-    The environment is given, or made by `dropin.make` from the name of a game (by default the one
-    that the agent was trained in) and the settings; those that are not given are not taken from
-    the agent's run but as `dropin.make` has them. `episodes` are rounded up so that each of the
-    parallel environments plays the same number. With `partners` the teammates of an agent are
-    agents like itself.
+    Args:
+        who: An agent, its file, a run's directory, a policy, `random`, or the name of a type.
+        game: An environment, or the name of a game; by default the game that the agent was trained
+            in. Settings that are not given are those of `dropin.make`, not of the agent's run.
+        mode: How an agent chooses actions: `greedy`, or `sampled` if it has a distribution.
+        episodes: Number of episodes, rounded up so that each parallel environment plays as many.
+        estimator: `fixed`, or `legacy` for the authors' stopping rule.
+        seed: The same seed gives the same episodes.
+        rules: As in `dropin.make`.
+        team_limit: As in `dropin.make`.
+        types: As in `dropin.make`.
+        openness: As in `dropin.make`.
+        partners: Whether the teammates are agents like itself instead of types.
+        **settings: Fields of the game that differ from its rules.
+
+    Returns:
+        The returns of all episodes.
+
+    Raises:
+        InputError: If something is unknown or does not fit.
 
     >>> from dropin import evaluate
     >>> print(evaluate("random", "lbf", team_limit=5, episodes=16).estimate().n)
@@ -132,8 +178,10 @@ def evaluate(
     if game is None:
         if not isinstance(who, Agent):
             raise InputError(f"In which game should {who!r} play?")
-        game = who.meets.game
-    options = given(rules=rules, team_limit=team_limit, types=types, **changes)
+        game = who.interface.game
+    options = not_none(
+        rules=rules, team_limit=team_limit, types=types, openness=openness, **settings
+    )
     if isinstance(game, str):
         env = make(game, **options)
     elif options:
@@ -146,20 +194,20 @@ def evaluate(
     if partners:
         if not isinstance(who, Agent):
             raise InputError(f"{who!r} is not a trained agent: only those have partners.")
-        env = env.among([who.as_type(env.game)])
+        env = env.with_types([who.as_type(env.game)])
     if isinstance(who, Agent):
-        who = agent_player(who, env, policy)
-    elif policy != "greedy":
-        raise InputError(f"{who!r} has one policy only: it is an agent's that can be chosen.")
+        who = agent_policy(who, env, mode)
+    elif mode != "greedy":
+        raise InputError(f"{who!r} has one mode only: it can be chosen for agents.")
     elif isinstance(who, str):
-        who = player(env, who)
+        who = make_policy(env, who)
     if episodes < 1:
         raise InputError(f"The number of episodes {episodes} is too small: it is at least 1.")
     rounds = -(-episodes // (LEGACY_ENVS * LEGACY_EPISODES))
     return run_episodes(
         env,
         who,
-        envs=LEGACY_ENVS * rounds,
+        num_envs=LEGACY_ENVS * rounds,
         episodes=LEGACY_EPISODES,
         seed=seed,
         estimator=estimator,

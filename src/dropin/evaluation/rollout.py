@@ -5,11 +5,15 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from dropin.adhoc import AdHoc
-from dropin.compilation import compiled
-from dropin.players import Player
+from dropin._xla.compile import compiled
+from dropin.core.metrics import Mean
+from dropin.core.observation import Observation
+from dropin.env import AnyEnv, AnyEnvState, nonfinite_slots
+from dropin.policies import Policy
+
+__all__ = ["Episodes", "rollout"]
 
 
 class Episodes(eqx.Module):
@@ -19,87 +23,121 @@ class Episodes(eqx.Module):
     shaping: Float[Array, "env episode"]
     """The part of each return that only guides learning."""
     ends: Int[Array, "env episode"]
-    """The step at which each episode was over, counted from the start of the first one."""
-    counts: Float[Array, "ratio 2"]
-    """The parts and wholes of the game's ratios over all these episodes."""
-    flaw: Int[Array, " 2"]
+    """The step at which each episode ended, counted from the start of the first one."""
+    metrics: dict[str, Mean]
+    """The game's metrics over all these episodes."""
+    nonfinite: Int[Array, " 2"]
     """The step after which, and the slot in which a state was not finite; -1 if none was."""
 
 
-class _Tally(eqx.Module):
-    state: Any
-    seen: Any
-    memory: Any
-    score: Float[Array, " env"]
-    shaping: Float[Array, " env"]
+class _Carry(eqx.Module):
+    state: AnyEnvState
+    observation: Observation
+    memory: PyTree
+    running_return: Float[Array, " env"]
+    running_shaping: Float[Array, " env"]
     finished: Int[Array, " env"]
+    """Number of episodes that have ended."""
     step: Int[Array, ""]
     episodes: Episodes
 
 
-def _rollout(env: AdHoc, player: Player, key: PRNGKeyArray, envs: int, episodes: int) -> Episodes:
-    """Play until every environment has had so many episodes.
+def _rollout(
+    env: AnyEnv, policy: Policy, key: PRNGKeyArray, num_envs: int, episodes: int
+) -> Episodes:
+    """Play until every environment has had its number of episodes.
 
-    None is left out for being long, so the mean of their returns is that of the player.
+    No episode is left out for being long, so the mean of the returns is an unbiased estimate.
+
+    Args:
+        env: The environment.
+        policy: Who plays in the learner's place.
+        key: A random key, used for nothing else.
+        num_envs: Number of parallel environments.
+        episodes: Number of episodes of each environment.
     """
-    placing, playing = jax.random.split(key)
-    states, seen = jax.vmap(env.reset)(jax.random.split(placing, envs))
-    start = jax.vmap(lambda _: player.start(env.slots))(jnp.arange(envs))
-    none = jnp.zeros((envs, episodes))
-    nothing = Episodes(
-        returns=none,
-        shaping=none,
-        ends=none.astype(jnp.int32),
-        counts=jnp.zeros((len(env.game.ratios), 2)),
-        flaw=jnp.full(2, -1),
-    )
-    zero = jnp.zeros(envs)
+    reset_key, step_key = jax.random.split(key)
+    states, observation = jax.vmap(env.reset)(jax.random.split(reset_key, num_envs))
+    memory = jax.vmap(lambda _: policy.init_memory(env.slots))(jnp.arange(num_envs))
+    zeros = jnp.zeros((num_envs, episodes))
 
-    def go_on(tally: _Tally) -> Array:
-        return jnp.any(tally.finished < episodes)
+    def act(key: PRNGKeyArray, state: AnyEnvState, seen: Observation, memory: PyTree) -> Any:
+        return policy.act(key, env, state, seen, memory)
 
-    def step(tally: _Tally) -> _Tally:
-        keys = jax.random.split(jax.random.fold_in(playing, tally.step), (2, envs))
-        actions, memory = jax.vmap(player.act)(keys[0], tally.state, tally.seen, tally.memory)
-        state, time_step = jax.vmap(env.step)(keys[1], tally.state, actions)
-        score = tally.score + time_step.reward
-        shaping = tally.shaping + time_step.shaping[:, 0]
-        now = jnp.arange(episodes)[None] == tally.finished[:, None]
-        now &= time_step.done[:, None]
-        after = tally.step + 1
-        counts = jax.vmap(env.game.counts)(time_step.happened)
-        counted = (tally.finished < episodes)[:, None, None]
-        flaws = jnp.any(jax.vmap(env.game.flaws)(state.game), axis=0)
-        first = jnp.any(flaws) & (tally.episodes.flaw[0] < 0)
-        flaw = jnp.where(first, jnp.stack([after, jnp.argmax(flaws)]), tally.episodes.flaw)
-        return _Tally(
+    def not_finished(carry: _Carry) -> Array:
+        return jnp.any(carry.finished < episodes)
+
+    def step(carry: _Carry) -> _Carry:
+        keys = jax.random.split(jax.random.fold_in(step_key, carry.step), (2, num_envs))
+        actions, memory = jax.vmap(act)(keys[0], carry.state, carry.observation, carry.memory)
+        state, time_step = jax.vmap(env.step)(keys[1], carry.state, actions)
+        running_return = carry.running_return + time_step.reward
+        running_shaping = carry.running_shaping + time_step.shaping[:, 0]
+        ended = jnp.arange(episodes)[None] == carry.finished[:, None]
+        ended &= time_step.done[:, None]
+        after = carry.step + 1
+        counted = carry.finished < episodes
+        before = carry.episodes
+        metrics = {
+            name: each.add(jax.tree.map(lambda leaf: jnp.sum(jnp.where(counted, leaf, 0.0)), new))
+            for (name, each), new in zip(
+                before.metrics.items(), _metrics(env, time_step.events).values(), strict=True
+            )
+        }
+        bad = nonfinite_slots(state)
+        first = jnp.any(bad) & (before.nonfinite[0] < 0)
+        nonfinite = jnp.where(first, jnp.stack([after, jnp.argmax(bad)]), before.nonfinite)
+        return _Carry(
             state=state,
-            seen=time_step.observation,
+            observation=time_step.observation,
             memory=memory,
-            score=jnp.where(time_step.done, 0.0, score),
-            shaping=jnp.where(time_step.done, 0.0, shaping),
-            finished=tally.finished + time_step.done.astype(jnp.int32),
+            running_return=jnp.where(time_step.done, 0.0, running_return),
+            running_shaping=jnp.where(time_step.done, 0.0, running_shaping),
+            finished=carry.finished + time_step.done.astype(jnp.int32),
             step=after,
             episodes=Episodes(
-                jnp.where(now, score[:, None], tally.episodes.returns),
-                jnp.where(now, shaping[:, None], tally.episodes.shaping),
-                jnp.where(now, after, tally.episodes.ends),
-                tally.episodes.counts + jnp.sum(jnp.where(counted, counts, 0.0), axis=0),
-                flaw,
+                jnp.where(ended, running_return[:, None], before.returns),
+                jnp.where(ended, running_shaping[:, None], before.shaping),
+                jnp.where(ended, after, before.ends),
+                metrics,
+                nonfinite,
             ),
         )
 
-    first = _Tally(
+    shapes = eqx.filter_eval_shape(lambda: _metrics(env, _events(env, states)))
+    first = _Carry(
         state=states,
-        seen=seen,
-        memory=start,
-        score=zero,
-        shaping=zero,
-        finished=zero.astype(jnp.int32),
+        observation=observation,
+        memory=memory,
+        running_return=jnp.zeros(num_envs),
+        running_shaping=jnp.zeros(num_envs),
+        finished=jnp.zeros(num_envs, jnp.int32),
         step=jnp.int32(0),
-        episodes=nothing,
+        episodes=Episodes(
+            returns=zeros,
+            shaping=zeros,
+            ends=zeros.astype(jnp.int32),
+            metrics={name: Mean(jnp.float32(0), jnp.float32(0)) for name in shapes},
+            nonfinite=jnp.full(2, -1),
+        ),
     )
-    return jax.lax.while_loop(go_on, step, first).episodes
+    return jax.lax.while_loop(not_finished, step, first).episodes
+
+
+def _metrics(env: AnyEnv, events: PyTree) -> dict[str, Mean]:
+    """Return the game's metrics of a step of all environments, leaves [env]."""
+    return dict(jax.vmap(env.game.metrics)(events))
+
+
+def _events(env: AnyEnv, states: AnyEnvState) -> Any:
+    """Return the events of a step of the game alone, for their shapes."""
+    rng = env._step_rng(jax.random.key(0))
+    slots = env.slots
+
+    def one(state: PyTree) -> Any:
+        return env.game.step(rng, state, jnp.zeros(slots, jnp.int32))[1].events
+
+    return jax.vmap(one)(states.game)
 
 
 rollout = compiled(_rollout)

@@ -1,4 +1,4 @@
-"""Means with 95 % intervals, and how to compare learners over few runs."""
+"""Means with 95 % intervals, and comparisons of learners over few runs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,20 +7,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dropin.errors import InputError, unknown
+from dropin.core.errors import InputError, unknown
+
+__all__ = [
+    "MIN_BOOTSTRAP",
+    "MIN_TRIMMED",
+    "Estimate",
+    "estimate",
+    "interquartile_mean",
+    "is_significantly_above",
+    "performance_profile",
+    "probability_of_improvement",
+    "welch_p_value",
+]
 
 METHODS = ("t", "bootstrap")
-LEAST_TO_DRAW = 5
-"""A bootstrap of fewer values knows little more than their range, so it gives no interval."""
-LEAST_TO_TRIM = 4
+MIN_BOOTSTRAP = 5
+"""Fewer values get no bootstrap interval: it would say little more than their range."""
+MIN_TRIMMED = 4
 """Of fewer values no quarter can be left out."""
-LEVEL = 0.05
-"""A difference is called significant if one as large has a chance below this without any."""
+SIGNIFICANCE_LEVEL = 0.05
+"""A difference is called significant if its p-value is below this."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean, its 95 % interval, and from how many independent values."""
+    """A mean, its 95 % interval, and the number of independent values."""
 
     mean: float
     low: float
@@ -28,24 +40,30 @@ class Estimate:
     n: int
 
     @property
-    def known(self) -> bool:
+    def has_interval(self) -> bool:
         """Whether there is an interval."""
         return bool(np.isfinite(self.low))
 
     @property
     def interval(self) -> str:
-        """The interval in words, if there is one."""
-        return f"{self.low:.2f} to {self.high:.2f}" if self.known else "-"
+        """The interval as text; a dash if there is none."""
+        return f"{self.low:.2f} to {self.high:.2f}" if self.has_interval else "-"
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f} ({self.interval})" if self.known else f"{self.mean:.2f}"
+        return f"{self.mean:.2f} ({self.interval})" if self.has_interval else f"{self.mean:.2f}"
 
 
 def estimate(values: ArrayLike, method: str = "t", seed: int = 0) -> Estimate:
-    """The mean of independent values: by Student's t, or by the bias-corrected bootstrap.
+    """Estimate the mean of independent values.
 
-    Too few values have no interval, its ends are not numbers: a single one, or fewer than
-    `LEAST_TO_DRAW` in a bootstrap.
+    Args:
+        values: The values.
+        method: `t` for Student's t, or `bootstrap` for the bias-corrected bootstrap.
+        seed: Of the bootstrap.
+
+    Returns:
+        The mean with its 95 % interval. The ends of the interval are NaN for a single value, or for
+        fewer than `MIN_BOOTSTRAP` values in a bootstrap.
     """
     if method not in METHODS:
         raise unknown("interval", method, METHODS)
@@ -57,7 +75,7 @@ def estimate(values: ArrayLike, method: str = "t", seed: int = 0) -> Estimate:
         return _without_interval(mean, n)
     if np.ptp(data) == 0:
         return Estimate(mean, mean, mean, n)
-    # Of `scipy.stats`, which takes a second to import, training would need this alone.
+    # `scipy.stats` takes a second to import, and training needs nothing else of it.
     from scipy.special import stdtrit
 
     tail = (1 - 0.95) / 2
@@ -65,10 +83,14 @@ def estimate(values: ArrayLike, method: str = "t", seed: int = 0) -> Estimate:
     return Estimate(mean, float(low), float(high), n)
 
 
-def middle_mean(values: ArrayLike, seed: int = 0) -> Estimate:
-    """The interquartile mean, which leaves out the best and the worst quarter; bootstrapped.
+def interquartile_mean(values: ArrayLike, seed: int = 0) -> Estimate:
+    """Return the interquartile mean, without the best and the worst quarter, bootstrapped.
 
-    With fewer than `LEAST_TO_TRIM` values nothing can be left out: it is their mean.
+    With fewer than `MIN_TRIMMED` values nothing can be left out: it is their mean.
+
+    Args:
+        values: The values.
+        seed: Of the bootstrap.
     """
     from scipy import stats
 
@@ -78,10 +100,15 @@ def middle_mean(values: ArrayLike, seed: int = 0) -> Estimate:
     return _bootstrapped(trimmed, values, seed)
 
 
-def improvement(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> Estimate:
-    """The chance that one of our runs is above one of theirs; equal ones count half.
+def probability_of_improvement(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> Estimate:
+    """Return the probability that one of our runs is above one of theirs; ties count half.
 
-    The interval is bootstrapped over the runs of both; n is the smaller number of them.
+    The interval is bootstrapped over the runs of both; `n` is the smaller number of runs.
+
+    Args:
+        ours: The results of our runs.
+        theirs: The results of their runs.
+        seed: Of the bootstrap.
     """
     from scipy import stats
 
@@ -92,7 +119,7 @@ def improvement(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> Estimate:
         return found.statistic / (a.shape[axis] * b.shape[axis])
 
     mean, n = float(chance(one, two)), min(one.size, two.size)
-    if n < LEAST_TO_DRAW:
+    if n < MIN_BOOTSTRAP:
         return _without_interval(mean, n)
     generator = np.random.default_rng(seed)
     drawn = stats.bootstrap((one, two), chance, method="percentile", rng=generator)
@@ -100,10 +127,12 @@ def improvement(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> Estimate:
     return Estimate(mean, float(low), float(high), n)
 
 
-def chance_of_difference(ours: ArrayLike, theirs: ArrayLike) -> float:
-    """The chance of a difference of means as large as this if there were none: Welch's t-test.
+def welch_p_value(ours: ArrayLike, theirs: ArrayLike) -> float:
+    """Return the p-value of Welch's t-test; NaN if one of them has a single run.
 
-    It is not a number if one of them has a single run.
+    Args:
+        ours: The results of our runs.
+        theirs: The results of their runs.
     """
     from scipy import stats
 
@@ -116,17 +145,28 @@ def chance_of_difference(ours: ArrayLike, theirs: ArrayLike) -> float:
     return float(found.pvalue)
 
 
-def significantly_above(ours: ArrayLike, others: Mapping[str, ArrayLike]) -> bool:
-    """Whether our mean is above that of each of the others, each time significantly."""
+def is_significantly_above(ours: ArrayLike, others: Mapping[str, ArrayLike]) -> bool:
+    """Return whether our mean is significantly above that of each of the others.
+
+    Args:
+        ours: The results of our runs.
+        others: The results of the others' runs, by name.
+    """
     mean = _row(ours).mean()
     return bool(others) and all(
-        mean > _row(theirs).mean() and chance_of_difference(ours, theirs) < LEVEL
+        mean > _row(theirs).mean() and welch_p_value(ours, theirs) < SIGNIFICANCE_LEVEL
         for theirs in others.values()
     )
 
 
-def profile(values: ArrayLike, levels: ArrayLike, seed: int = 0) -> list[Estimate]:
-    """The performance profile: the share of runs above each level, with bootstrapped intervals."""
+def performance_profile(values: ArrayLike, levels: ArrayLike, seed: int = 0) -> list[Estimate]:
+    """Return the share of runs above each level, with bootstrapped intervals.
+
+    Args:
+        values: The results of the runs.
+        levels: The levels.
+        seed: Of the bootstrap.
+    """
     data = _row(values)
     return [_bootstrapped(np.mean, (data > level).astype(float), seed) for level in _row(levels)]
 
@@ -134,7 +174,7 @@ def profile(values: ArrayLike, levels: ArrayLike, seed: int = 0) -> list[Estimat
 def _bootstrapped(statistic: Callable[..., Any], values: ArrayLike, seed: int) -> Estimate:
     data = _row(values)
     found, n = float(statistic(data)), data.size
-    if n < LEAST_TO_DRAW:
+    if n < MIN_BOOTSTRAP:
         return _without_interval(found, n)
     if np.ptp(data) == 0:
         return Estimate(found, found, found, n)
@@ -147,7 +187,7 @@ def _bootstrapped(statistic: Callable[..., Any], values: ArrayLike, seed: int) -
 
 
 def _without_interval(mean: float, n: int) -> Estimate:
-    """The estimate from too few values."""
+    """Return an estimate without an interval."""
     return Estimate(mean, float("nan"), float("nan"), n)
 
 

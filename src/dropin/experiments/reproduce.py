@@ -1,66 +1,142 @@
-"""From an experiment to its page."""
+"""From an experiment to its page: plan, train what is missing, compute the result, write it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from dropin.errors import InputError, StoppedError
-from dropin.experiments.answers import Answers
-from dropin.experiments.choices import Choices
-from dropin.experiments.collected import Collected
-from dropin.experiments.items import Item
-from dropin.experiments.outcome import Outcome
-from dropin.experiments.page import write_page
-from dropin.experiments.plan import Job, plan
-from dropin.experiments.run import run_jobs
+from dropin.core import registry
+from dropin.core.errors import InputError, StoppedError
+from dropin.core.specs import ExperimentSpec
+from dropin.experiments.planning import Job, plan
+from dropin.experiments.report import write_page
+from dropin.experiments.results import AnalysisCache, CompletedRuns, ExperimentResult
+from dropin.experiments.running import run_jobs
+from dropin.experiments.runs import Options
+
+__all__ = ["ALL", "Experiment", "select_experiments"]
+
+ALL = "all"
+"""The name that stands for all experiments of the paper."""
 
 
-@dataclass(frozen=True)
+def select_experiments(name: str, options: Options) -> list[ExperimentSpec]:
+    """Return the experiment of a name; for `all`, those of which the options leave something.
+
+    Args:
+        name: Name of a registered experiment, or `all`.
+        options: What is asked of the experiments.
+
+    Raises:
+        InputError: If there is no such experiment.
+    """
+    if name != ALL:
+        return [registry.experiments[name]]
+    return [
+        spec
+        for spec in registry.experiments.values()
+        if spec.in_all and not all(grid.is_empty(options) for grid in spec.grids(options).values())
+    ]
+
+
 class Experiment:
-    """An experiment with all that was chosen, and where it is kept."""
+    """An experiment with everything that is asked of it.
 
-    item: Item
-    choices: Choices
-    directory: Path
-    places: Sequence[Path] = ()
-    """More directories with runs."""
+    Args:
+        spec: The experiment, see `dropin.core.registry.experiments`.
+        options: What is asked of it.
+        directory: Where runs, stored analyses and the page go.
+        search: Further directories to search for runs.
 
-    def plan(self) -> list[Job]:
-        """Its runs, and how far they are."""
+    >>> from dropin.core import registry
+    >>> from dropin.experiments import Experiment, Options
+    >>> options = Options(scale=0.05, games=("lbf",), learners=("gpl-q", "ql"))
+    >>> experiment = Experiment(registry.experiments["table2"], options, Path("experiments"))
+    >>> [job.name for job in experiment.jobs]
+    ['lbf gpl-q seed 0', 'lbf gpl-q seed 1', 'lbf ql seed 0', 'lbf ql seed 1']
+    """
+
+    def __init__(
+        self, spec: ExperimentSpec, options: Options, directory: Path, search: Sequence[Path] = ()
+    ):
+        self.spec, self.options = spec, options
+        self.directory, self.search = directory, search
+
+    @cached_property
+    def jobs(self) -> list[Job]:
+        """The runs that it needs, with how far they are; planned once, updated by `run`."""
         return plan(
-            self.item.grids(self.choices),
-            self.choices,
+            self.spec.grids(self.options),
+            self.options,
             self.directory,
-            self.places,
-            agents=self.item.agents,
+            self.search,
+            needs_agents=self.spec.needs_agents,
         )
 
     def run(self, *, on: str = "here", address: str | None = None, report: str = "auto") -> None:
-        """Run what is missing."""
-        run_jobs(self.plan(), on=on, address=address, report=report)
+        """Train the runs that are not done.
 
-    def outcome(self) -> tuple[Outcome, Collected]:
-        """What comes out of the runs that are done."""
-        collected = Collected(self.plan(), self.choices, Answers(self.directory / "answers"))
-        if not any(collected.cells.values()):
-            raise InputError(f"No run of {self.item.name} is done yet: there is nothing to draw.")
-        return self.item.outcome(collected), collected
+        Args:
+            on: `here` for one process per core, or `ray` for a cluster.
+            address: The address of the Ray cluster; a local one is started if it is not given.
+            report: How to report progress: `auto`, `lines`, `json` or `none`.
+
+        Raises:
+            StoppedError: If some runs failed, once all others are done.
+        """
+        try:
+            run_jobs(self.jobs, on=on, address=address, report=report)
+        finally:
+            self.jobs = [job.refreshed() for job in self.jobs]
+
+    @cached_property
+    def _analyses(self) -> AnalysisCache:
+        return AnalysisCache(self.directory / "analyses")
+
+    def completed_runs(self) -> CompletedRuns:
+        """Return the runs that are done.
+
+        Raises:
+            InputError: If there are none.
+        """
+        runs = CompletedRuns(self.jobs, self.options, self._analyses)
+        if len(runs.missing) == len(runs.jobs):
+            raise InputError(f"No run of {self.spec.name} is done yet: there is nothing to draw.")
+        return runs
+
+    def result(self) -> ExperimentResult:
+        """Return the result of the runs that are done."""
+        return self.spec.result(self.completed_runs())
 
     def write(self, command: str) -> list[Path]:
-        """Write the page, from the runs that are done; returns what people open."""
-        outcome, collected = self.outcome()
-        directory = self.directory / self.item.name
-        return write_page(self.item, outcome, collected, command, directory)
+        """Write the page of the runs that are done.
+
+        Args:
+            command: The command that makes the page, shown on it.
+
+        Returns:
+            The page as Markdown and as HTML.
+        """
+        runs = self.completed_runs()
+        directory = self.directory / self.spec.name
+        return write_page(self.spec, self.spec.result(runs), runs, command, directory)
 
     def reproduce(
-        self,
-        command: str,
-        *,
-        on: str = "here",
-        address: str | None = None,
-        report: str = "auto",
+        self, command: str, *, on: str = "here", address: str | None = None, report: str = "auto"
     ) -> list[Path]:
-        """Run what is missing and write the page, also if some of the runs fail."""
+        """Train the runs that are not done and write the page, even if some of them fail.
+
+        Args:
+            command: The command that makes the page, shown on it.
+            on: As in `run`.
+            address: As in `run`.
+            report: As in `run`.
+
+        Returns:
+            The page as Markdown and as HTML.
+
+        Raises:
+            StoppedError: If some runs failed; the page is without them.
+        """
         failure = None
         try:
             self.run(on=on, address=address, report=report)

@@ -1,32 +1,45 @@
 """What every game provides."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from dataclasses import fields
+from typing import Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from dropin.dice import Dice
-from dropin.errors import InputError, unknown
+from dropin._xla.random import StepRNG
+from dropin.core.errors import InputError, unknown
+from dropin.core.metrics import Mean
+from dropin.core.observation import Feature
 
-State = TypeVar("State")
+__all__ = [
+    "CooperativeGame",
+    "Feature",
+    "Game",
+    "GameState",
+    "StepOutcome",
+    "StepRNG",
+    "as_float",
+    "as_int",
+    "make_preset",
+]
 
 
-@dataclass(frozen=True)
-class Feature:
-    """One number that the learner observes."""
+@runtime_checkable
+class GameState(Protocol):
+    """What every state of a game has."""
 
-    name: str
-    meaning: str
-    low: float
-    high: float
-    absent: float
-    """What stands there when the agent or object is not."""
+    @property
+    def present(self) -> Bool[Array, " slot"]:
+        """Which slots hold an agent."""
+        ...
 
 
-class Outcome(eqx.Module):
+State = TypeVar("State", bound=GameState)
+
+
+class StepOutcome(eqx.Module):
     """What a joint step led to."""
 
     rewards: Float[Array, " slot"]
@@ -34,26 +47,26 @@ class Outcome(eqx.Module):
     """The part of the rewards that only guides learning; zero in most games."""
     terminated: Bool[Array, ""]
     truncated: Bool[Array, ""]
-    happened: Any
-    """The game's own account of the step, a pytree."""
+    events: PyTree
+    """The game's own record of the step, a pytree."""
 
 
 @runtime_checkable
 class Game(Protocol[State]):
-    """The rules alone: states, joint actions, rewards. Everything `jit`s and `vmap`s.
+    """The rules alone: states, joint actions, rewards. Every method works under `jit` and `vmap`.
 
     A state has a boolean `present` [slot]; the content of an absent slot is always the same.
-    `OneTeam` answers what is the same in all games in which nobody plays against the learner.
+    `CooperativeGame` implements what is the same in all games without opponents.
     """
 
     @property
     def name(self) -> str:
-        """The name in the catalogue."""
+        """The name by which the game is registered."""
         ...
 
     @property
     def horizon(self) -> Int[Array, ""]:
-        """Steps after which an episode is cut."""
+        """Number of steps after which an episode is cut."""
         ...
 
     @property
@@ -62,114 +75,121 @@ class Game(Protocol[State]):
         ...
 
     @property
-    def shaped(self) -> bool:
+    def has_shaping(self) -> bool:
         """Whether a part of the rewards is shaping."""
         ...
 
     @property
-    def members(self) -> Sequence[str]:
-        """What to call somebody of the learner's side, and then of the side against it, if any."""
+    def side_names(self) -> Sequence[str]:
+        """What to call an agent of the learner's side and, if there is one, of the other side."""
         ...
 
     def sides(self, slots: int) -> tuple[int, ...]:
-        """The side of every slot, if the learner's team has so many: 0, then 1 for opponents."""
+        """Return the side of every slot if the learner's team has `slots` slots.
+
+        Returns:
+            0 for each slot of the learner's side, then 1 for each slot of the opponents.
+        """
         ...
 
-    def seats(self, slots: int, limit: Int[Array, ""]) -> Bool[Array, " slot"]:
-        """The slots that can be taken if the team has this limit."""
+    def usable_slots(self, slots: int, limit: Int[Array, ""]) -> Bool[Array, " slot"]:
+        """Return which slots may be occupied if the team has this limit."""
         ...
 
     def features(self, slots: int) -> tuple[Sequence[Feature], Sequence[Feature]]:
-        """The columns of the agent features x, and the entries of the shared features u."""
+        """Return the columns of the agent features x and the entries of the shared features u."""
         ...
 
-    def check(self, slots: int) -> None:
-        """Raise `InputError` when so many agents do not fit into the game."""
+    def validate(self, slots: int) -> None:
+        """Raise `InputError` when this many agents do not fit into the game."""
         ...
 
-    def start(self, dice: Dice, present: Bool[Array, " slot"]) -> State:
-        """The first state of an episode for those present."""
+    def reset(self, rng: StepRNG, present: Bool[Array, " slot"]) -> State:
+        """Return the first state of an episode for those present."""
         ...
 
-    def enter(self, dice: Dice, state: State, entering: Bool[Array, " slot"]) -> State:
+    def spawn(self, rng: StepRNG, state: State, entering: Bool[Array, " slot"]) -> State:
         """Place newcomers in slots that are free."""
         ...
 
-    def leave(self, state: State, leaving: Bool[Array, " slot"]) -> State:
-        """Take leavers out."""
+    def despawn(self, state: State, leaving: Bool[Array, " slot"]) -> State:
+        """Remove agents that leave."""
         ...
 
-    def step(self, dice: Dice, state: State, actions: Int[Array, " slot"]) -> tuple[State, Outcome]:
+    def step(
+        self, rng: StepRNG, state: State, actions: Int[Array, " slot"]
+    ) -> tuple[State, StepOutcome]:
         """Let everybody present act at once."""
         ...
 
     def observe(self, state: State) -> tuple[Float[Array, "slot feature"], Float[Array, " shared"]]:
-        """Agent features x and shared features u."""
+        """Return the agent features x and the shared features u."""
         ...
 
-    @property
-    def ratios(self) -> Sequence[str]:
-        """The names of what to report of the learner besides its return."""
-        ...
-
-    def counts(self, happened: Any) -> Float[Array, "ratio 2"]:
-        """The part and the whole of each ratio in a step; over many steps both are added up."""
-        ...
-
-    def flaws(self, state: State) -> Bool[Array, " slot"]:
-        """Whose numbers cannot be, such as a position that is not finite."""
+    def metrics(self, events: PyTree) -> Mapping[str, Mean]:
+        """Return what to report of the learner in a step besides its return, by name."""
         ...
 
 
-class OneTeam(eqx.Module):
+class CooperativeGame(eqx.Module):
     """What is the same in all games in which nobody plays against the learner."""
 
     @property
-    def shaped(self) -> bool:
+    def has_shaping(self) -> bool:
         """No part of the rewards is shaping."""
         return False
 
     @property
-    def members(self) -> Sequence[str]:
+    def side_names(self) -> Sequence[str]:
         """All others are mates."""
         return ("mate",)
 
     def sides(self, slots: int) -> tuple[int, ...]:
-        """All are on the learner's side."""
+        """Return the learner's side for every slot."""
         return (0,) * slots
 
-    def seats(self, slots: int, limit: Int[Array, ""]) -> Bool[Array, " slot"]:
-        """The first slots."""
+    def usable_slots(self, slots: int, limit: Int[Array, ""]) -> Bool[Array, " slot"]:
+        """Return the first `limit` slots."""
         return jnp.arange(slots) < limit
 
-    @property
-    def ratios(self) -> Sequence[str]:
-        """Nothing besides the return."""
-        return ()
-
-    def counts(self, happened: Any) -> Float[Array, "ratio 2"]:
-        """Nothing."""
-        del happened
-        return jnp.zeros((0, 2))
-
-    def flaws(self, state: Any) -> Bool[Array, " slot"]:
-        """Whole numbers are always fine."""
-        return jnp.zeros_like(state.present)
+    def metrics(self, events: PyTree) -> Mapping[str, Mean]:
+        """Report nothing besides the return."""
+        del events
+        return {}
 
 
-Rulebook = TypeVar("Rulebook")
+def as_int(value: object) -> Int[Array, "..."]:
+    """Convert a game's setting to an array of 32-bit integers."""
+    return jnp.asarray(value, jnp.int32)
 
 
-def with_changes(
-    game: type[Rulebook], differing: Mapping[str, object], changes: Mapping[str, object]
-) -> Rulebook:
-    """A game in which some fields differ from the defaults, and then some as a user wants them."""
+def as_float(value: object) -> Float[Array, "..."]:
+    """Convert a game's setting to an array of 32-bit floats."""
+    return jnp.asarray(value, jnp.float32)
+
+
+GameT = TypeVar("GameT")
+
+
+def make_preset(
+    game: type[GameT], preset: Mapping[str, object], changes: Mapping[str, object]
+) -> GameT:
+    """Make a game from its defaults, a preset and a user's changes.
+
+    Args:
+        game: The class of the game.
+        preset: Fields in which the rules differ from the defaults.
+        changes: Fields in which the user wants it to differ from the rules.
+
+    Raises:
+        InputError: If there is no such field, or a value cannot be used.
+    """
     settings = [field.name for field in fields(game)]  # pyright: ignore[reportArgumentType]
     for name in changes:
         if name not in settings:
             raise unknown(f"setting of {game.__name__}", name, settings)
     try:
-        return game(**{**differing, **changes})
+        return game(**{**preset, **changes})
     except InputError:
         raise
     except (TypeError, ValueError) as error:

@@ -1,1 +1,3 @@
-"""Views for other people's tools. Needs the extra `envs`."""
+"""Environments for other libraries: Gymnasium and PettingZoo. Needs the extra `envs`."""
+
+__all__: list[str] = []

@@ -1,277 +1,364 @@
-"""What all value-based learners share: settings, memory, predictions, policies and errors.
+"""The networks of a learner: what it remembers, predicts and values.
 
-A learner has a value part, which says what its actions are worth, and it may have an agent part,
-which predicts what the others will do. The two have separate weights. To add a learner, write a
-value part: how it reads an observation step by step, and what it makes of what it has read.
+A learner has a value network, which estimates what its actions are worth, and it may have a
+teammate model, which predicts what the other agents will do. The two have separate weights. To add
+a value-based learner, write a `ValueNetwork`: how it infers type vectors from an observation step
+by step, and how it computes action values from them.
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from dropin.adhoc import Interface, Observation
-from dropin.config import Checked
+from dropin.core.config import Checked
+from dropin.core.observation import Interface, Observation
 from dropin.models.agent_model import AgentModel
-from dropin.models.type_inference import Impression, Recall, TypeNetwork
+from dropin.models.type_inference import FeedforwardTypeNetwork, TypeMemory, TypeNetwork
+
+__all__ = [
+    "BASELINE_FORTATTACK_SIZES",
+    "FORTATTACK_SIZES",
+    "BaselineConfig",
+    "LearnerConfig",
+    "LearnerInput",
+    "LearnerNetwork",
+    "Memory",
+    "NetworkPolicy",
+    "Prediction",
+    "TeammateModel",
+    "ValueNetwork",
+    "make_type_network",
+    "num_features",
+    "teammate_action_probs",
+]
 
 
 @dataclass(frozen=True)
 class LearnerConfig(Checked):
-    """Type inference, agent model and targets. Sizes are those of LBF and Wolfpack."""
+    """Settings of type inference, agent model and targets, with the sizes of LBF and Wolfpack."""
 
-    type_units: int = 100
+    type_hidden_size: int = 100
     """Both layers before the LSTM (paper: 100)."""
-    type_memory: int = 100
+    type_lstm_size: int = 100
     """The LSTM (paper: 100)."""
-    type_size: int = 70
+    type_vector_size: int = 70
     """The type vector (the paper's figure: 70)."""
-    message_units: int = 30
+    message_hidden_size: int = 30
     """First layer of the agent model's edge and node networks (paper: 30)."""
-    embedding: int = 70
+    embedding_size: int = 70
     """Second layer of the same (paper: 70)."""
-    readout_units: int = 20
+    readout_hidden_size: int = 20
     """Hidden layer before the action logits (paper: 20)."""
     discount: float = 0.99
     """gamma (the authors' program)."""
     target: Literal["policy", "sarsa"] = "policy"
-    """What follows a transition: the value of the next state under the policy, or the value of
-    what was done in it."""
+    """What a target bootstraps from: the value of the next state under the policy, or the value of
+    the joint action that was taken in it."""
 
     @property
-    def soft(self) -> bool:
-        """Whether the policy is Boltzmann's; otherwise it is epsilon-greedy."""
+    def is_boltzmann(self) -> bool:
+        """Whether the policy is a Boltzmann policy; otherwise it is epsilon-greedy."""
         return False
 
     @property
-    def cools(self) -> bool:
+    def anneals_temperature(self) -> bool:
         """Whether the temperature of a Boltzmann policy follows the schedule; otherwise it is 1."""
         return True
 
     @property
-    def recurrent(self) -> bool:
-        """Whether type vectors depend on what was seen before."""
+    def is_recurrent(self) -> bool:
+        """Whether type vectors depend on earlier observations."""
         return True
 
 
-SIZES: dict[str, dict[str, Any]] = {
-    "fortattack": {
-        "type_units": 64,
-        "type_memory": 128,
-        "type_size": 128,
-        "message_units": 40,
-        "embedding": 70,
-        "readout_units": 128,
-    }
+FORTATTACK_SIZES: dict[str, Any] = {
+    "type_hidden_size": 64,
+    "type_lstm_size": 128,
+    "type_vector_size": 128,
+    "message_hidden_size": 40,
+    "embedding_size": 70,
+    "readout_hidden_size": 128,
 }
-"""The settings in which the paper differs for a game (the LSTM and the type vector of FortAttack
-are those of the authors' program; paper: 64 and none)."""
+"""The sizes of FortAttack (the LSTM and the type vector are those of the authors' program; paper:
+64 and none)."""
 
 
 @dataclass(frozen=True)
 class BaselineConfig(LearnerConfig):
-    """What the learners that know values of their own actions alone have in common."""
+    """Settings of the learners that only value their own actions."""
 
     agent_model: bool = False
-    """Whether predicted actions are part of what it sees: QL-AM and GNN-AM."""
-    first_units: int = 70
+    """Whether predicted actions are part of the input: QL-AM and GNN-AM."""
+    first_hidden_size: int = 70
     """First layer of the value network (paper: 70)."""
-    second_units: int = 60
-    """Second layer of the same (paper: 60)."""
+    second_hidden_size: int = 60
+    """Second layer of the value network (paper: 60)."""
 
 
-BASELINE_SIZES = {"fortattack": {**SIZES["fortattack"], "first_units": 128, "second_units": 128}}
-"""The settings of theirs in which the paper differs for a game."""
+BASELINE_FORTATTACK_SIZES: dict[str, Any] = {
+    **FORTATTACK_SIZES,
+    "first_hidden_size": 128,
+    "second_hidden_size": 128,
+}
+"""The sizes of FortAttack for the baselines."""
 
 
-class Sight(eqx.Module):
+class LearnerInput(eqx.Module):
     """An observation, with what the learner adds to it."""
 
-    seen: Observation
-    logits: Float[Array, "*n slot action"] | None = None
-    """Of everybody's next action, as predicted; None without an agent model."""
-    seats: Int[Array, "*n slot"] | None = None
-    """The place of everybody in an input of fixed length; None if there is no such input."""
+    observation: Observation
+    teammate_logits: Float[Array, "*n slot action"] | None = None
+    """Predicted logits of every agent's next action; None without a teammate model."""
+    positions: Int[Array, "*n slot"] | None = None
+    """The position of every agent in an input of fixed length; None if there is no such input."""
 
 
 class Memory(eqx.Module):
-    """What the learner remembers."""
+    """What the learner remembers, one row per slot."""
 
-    value: Recall
-    """For the value part."""
-    agent: Recall = None
-    """For the agent part."""
-    seats: Int[Array, "*n slot"] | None = None
-    """The place of everybody in an input of fixed length."""
-
-
-class Outlook(eqx.Module):
-    """What the learner makes of an observation."""
-
-    values: Float[Array, "*n action"]
-    """Of each action of the learner. No gradient reaches the agent part through them."""
-    logits: Float[Array, "*n slot action"] | None = None
-    """Of everybody's next action, as predicted; None without an agent model."""
-    utilities: Any = None
-    """What GPL's coordination graph says (`dropin.models.coordination.Utilities`)."""
+    value: TypeMemory
+    """Of the value network."""
+    agent: TypeMemory = None
+    """Of the teammate model."""
+    positions: Int[Array, "*n slot"] | None = None
+    """The position of every agent in an input of fixed length."""
 
 
-class ValuePart(eqx.Module):
-    """Says what actions are worth. Reading is recurrent, judging is not."""
+class Prediction(eqx.Module):
+    """What the learner computes from an observation."""
 
-    types: TypeNetwork | Impression
+    q_values: Float[Array, "*n action"]
+    """The value of each action of the learner. No gradient reaches the teammate model from them."""
+    teammate_logits: Float[Array, "*n slot action"] | None = None
+    """Predicted logits of every agent's next action; None without a teammate model."""
+    utilities: PyTree = None
+    """The terms of GPL's coordination graph (`dropin.models.coordination.Utilities`)."""
 
-    def start(self, slots: int) -> Recall:
-        """The memory at the start of an episode: a row for each slot."""
-        return self.types.start(slots)
 
-    @abstractmethod
-    def read(self, memory: Recall, sight: Sight) -> tuple[Float[Array, "node type"], Recall]:
-        """Type vectors, and the memory afterwards."""
+class ValueNetwork(eqx.Module):
+    """Computes action values. Type inference is recurrent, the rest is not."""
+
+    type_network: TypeNetwork | FeedforwardTypeNetwork
+
+    def init_memory(self, slots: int) -> TypeMemory:
+        """Return the memory at the start of an episode, one row per slot."""
+        return self.type_network.init_memory(slots)
 
     @abstractmethod
-    def judge(self, types: Float[Array, "node type"], sight: Sight, key: PRNGKeyArray) -> Outlook:
-        """What to make of the type vectors. The key is for learners that leave it to chance."""
+    def infer_types(
+        self, memory: TypeMemory, inputs: LearnerInput
+    ) -> tuple[Float[Array, "node type"], TypeMemory]:
+        """Return the type vectors, and the memory afterwards."""
 
-    def taken(
-        self, outlook: Outlook, actions: Int[Array, " slot"], acted: Bool[Array, " slot"]
+    @abstractmethod
+    def predict_values(
+        self, types: Float[Array, "node type"], inputs: LearnerInput, key: PRNGKeyArray
+    ) -> Prediction:
+        """Return the action values.
+
+        Args:
+            types: The type vectors.
+            inputs: The observation they were inferred from.
+            key: A random key for learners that sample, used for nothing else.
+        """
+
+    def value_of_taken(
+        self, prediction: Prediction, actions: Int[Array, " slot"], acted: Bool[Array, " slot"]
     ) -> Float[Array, ""]:
-        """The value of what was done: here of the learner's own action."""
+        """Return the value of what was done: by default of the learner's own action.
+
+        Args:
+            prediction: The prediction for the state.
+            actions: The joint action.
+            acted: Which agents acted.
+        """
         del acted
-        chosen = jnp.arange(outlook.values.shape[0]) == actions[0]
-        return jnp.sum(jnp.where(chosen, outlook.values, 0.0))
+        chosen = jnp.arange(prediction.q_values.shape[0]) == actions[0]
+        return jnp.sum(jnp.where(chosen, prediction.q_values, 0.0))
 
 
-class AgentPart(eqx.Module):
-    """Type vectors for predictions, and the agent model over them."""
+class TeammateModel(eqx.Module):
+    """Type inference for predictions, and the agent model over the type vectors."""
 
-    types: TypeNetwork | Impression
+    type_network: TypeNetwork | FeedforwardTypeNetwork
     model: AgentModel
 
     @classmethod
-    def of(cls, meets: Interface, config: LearnerConfig, *keys: PRNGKeyArray) -> "AgentPart":
-        """With new weights, by two keys."""
+    def create(
+        cls, interface: Interface, config: LearnerConfig, *keys: PRNGKeyArray
+    ) -> "TeammateModel":
+        """Make a model with new weights.
+
+        Args:
+            interface: The features and actions of the game.
+            config: The sizes.
+            *keys: Two random keys.
+        """
         model = AgentModel(
-            config.type_size,
-            config.message_units,
-            config.embedding,
-            config.readout_units,
-            len(meets.actions),
+            config.type_vector_size,
+            config.message_hidden_size,
+            config.embedding_size,
+            config.readout_hidden_size,
+            len(interface.actions),
             key=keys[1],
         )
-        return cls(type_network(config, len(meets.agents) + len(meets.shared), keys[0]), model)
+        return cls(make_type_network(config, num_features(interface), keys[0]), model)
 
     def __call__(
-        self, memory: Recall, seen: Observation
-    ) -> tuple[Float[Array, "slot action"], Recall]:
-        """Logits of everybody's next action, and the memory afterwards."""
-        types, memory = self.types(memory, seen.agents, seen.shared, seen.arrived)
-        return self.model(types, seen.present), memory
+        self, memory: TypeMemory, observation: Observation
+    ) -> tuple[Float[Array, "slot action"], TypeMemory]:
+        """Return the logits of every agent's next action, and the memory afterwards."""
+        types, memory = self.type_network(
+            memory, observation.agents, observation.shared, observation.arrived
+        )
+        return self.model(types, observation.present), memory
 
 
-def type_network(config: LearnerConfig, inputs: int, key: PRNGKeyArray) -> TypeNetwork | Impression:
-    """A type network of the size that the settings say."""
-    kind = TypeNetwork if config.recurrent else Impression
-    return kind(inputs, config.type_units, config.type_memory, config.type_size, key=key)
+def num_features(interface: Interface) -> int:
+    """Return the number of features of one agent, the shared ones included."""
+    return len(interface.agent_features) + len(interface.shared_features)
 
 
-Part = TypeVar("Part", bound=ValuePart)
+def make_type_network(
+    config: LearnerConfig, input_size: int, key: PRNGKeyArray
+) -> TypeNetwork | FeedforwardTypeNetwork:
+    """Make a type network of the sizes in the settings.
+
+    Args:
+        config: The sizes, and whether it is recurrent.
+        input_size: Number of input features.
+        key: A random key for the weights.
+    """
+    kind = TypeNetwork if config.is_recurrent else FeedforwardTypeNetwork
+    return kind(
+        input_size,
+        config.type_hidden_size,
+        config.type_lstm_size,
+        config.type_vector_size,
+        key=key,
+    )
+
+
+Values = TypeVar("Values", bound=ValueNetwork)
 Config = TypeVar("Config", bound=LearnerConfig)
 
 
-class Learner(eqx.Module, Generic[Part, Config]):
-    """An algorithm with its networks."""
+class LearnerNetwork(eqx.Module, Generic[Values, Config]):
+    """All networks of a learner."""
 
-    value: Part
-    agent: AgentPart | None
+    value: Values
+    agent: TeammateModel | None
     """None if the learner predicts nothing."""
     config: Config = eqx.field(static=True)
-    meets: Interface = eqx.field(static=True)
+    interface: Interface = eqx.field(static=True)
 
-    def start(self, slots: int) -> Memory:
-        """The memory at the start of an episode."""
-        agent = None if self.agent is None else self.agent.types.start(slots)
-        return Memory(self.value.start(slots), agent)
+    def init_memory(self, slots: int) -> Memory:
+        """Return the memory at the start of an episode."""
+        agent = None if self.agent is None else self.agent.type_network.init_memory(slots)
+        return Memory(self.value.init_memory(slots), agent)
 
-    def greet(self, memory: Memory, seen: Observation, key: PRNGKeyArray) -> Memory:
-        """The memory when it has met those who arrived, before it reads the observation.
+    def on_arrival(self, memory: Memory, observation: Observation, key: PRNGKeyArray) -> Memory:
+        """Update the memory for agents that have just arrived, before the observation is used.
 
-        The key is also used elsewhere: draw from one that is folded from it.
+        Args:
+            memory: The memory after the last observation.
+            observation: The new observation.
+            key: A random key, used for nothing else.
         """
-        del seen, key
+        del observation, key
         return memory
 
-    def look(self, memory: Memory, seen: Observation) -> tuple[Sight, Recall]:
-        """An observation with predictions, and the agent part's memory afterwards."""
+    def predict_teammates(
+        self, memory: Memory, observation: Observation
+    ) -> tuple[LearnerInput, TypeMemory]:
+        """Add predictions to an observation; also return the teammate model's memory afterwards."""
         if self.agent is None or memory.agent is None:
-            return Sight(seen, seats=memory.seats), None
-        logits, after = self.agent(memory.agent, seen)
-        return Sight(seen, logits, memory.seats), after
+            return LearnerInput(observation, positions=memory.positions), None
+        logits, after = self.agent(memory.agent, observation)
+        return LearnerInput(observation, logits, memory.positions), after
 
     def __call__(
-        self, memory: Memory, seen: Observation, key: PRNGKeyArray
-    ) -> tuple[Outlook, Memory]:
-        """What to make of an observation, and the memory afterwards."""
-        sight, agent = self.look(memory, seen)
-        types, value = self.value.read(memory.value, sight)
-        return self.value.judge(types, sight, key), Memory(value, agent, memory.seats)
+        self, memory: Memory, observation: Observation, key: PRNGKeyArray
+    ) -> tuple[Prediction, Memory]:
+        """Compute action values from an observation.
+
+        Args:
+            memory: The memory, up to date with who has arrived.
+            observation: The observation.
+            key: A random key, used for nothing else.
+
+        Returns:
+            The prediction, and the memory afterwards.
+        """
+        inputs, agent = self.predict_teammates(memory, observation)
+        types, value = self.value.infer_types(memory.value, inputs)
+        prediction = self.value.predict_values(types, inputs, key)
+        return prediction, Memory(value, agent, memory.positions)
 
 
-def known_chances(sight: Sight) -> Float[Array, "slot action"]:
-    """What each agent will do, as input of a value network.
+class NetworkPolicy(eqx.Module):
+    """The policy of a learner's networks."""
 
-    It is predicted, without gradient; -1 in the rows of the learner and of those absent.
+    network: LearnerNetwork[Any, Any]
+    temperature: Float[Array, ""]
+    """Of the Boltzmann policy, where there is one."""
+
+    @property
+    def interface(self) -> Interface:
+        """The features and actions that it was trained for."""
+        return self.network.interface
+
+    @property
+    def modes(self) -> Sequence[str]:
+        """How it can choose actions."""
+        return ("greedy", "sampled") if self.network.config.is_boltzmann else ("greedy",)
+
+    def init_memory(self, slots: int) -> Memory:
+        """Return the memory at the start of an episode."""
+        return self.network.init_memory(slots)
+
+    def act(
+        self, key: PRNGKeyArray, observation: Observation, memory: Memory, mode: str = "greedy"
+    ) -> tuple[Int[Array, ""], Memory]:
+        """Choose an action.
+
+        Args:
+            key: A random key, used for nothing else.
+            observation: What the learner sees.
+            memory: What `init_memory` or the last call returned.
+            mode: `greedy` or `sampled`.
+
+        Returns:
+            The action, and the memory afterwards.
+        """
+        action, _, memory = self.act_with_prediction(key, observation, memory, mode)
+        return action, memory
+
+    def act_with_prediction(
+        self, key: PRNGKeyArray, observation: Observation, memory: Memory, mode: str = "greedy"
+    ) -> tuple[Int[Array, ""], Prediction, Memory]:
+        """Choose an action as `act` does; also return the prediction behind it."""
+        thinking, acting = jax.random.split(key)
+        memory = self.network.on_arrival(memory, observation, thinking)
+        prediction, memory = self.network(memory, observation, thinking)
+        if mode == "greedy":
+            return jnp.argmax(prediction.q_values).astype(jnp.int32), prediction, memory
+        sampled = jax.random.categorical(acting, prediction.q_values / self.temperature)
+        return sampled.astype(jnp.int32), prediction, memory
+
+
+def teammate_action_probs(inputs: LearnerInput) -> Float[Array, "slot action"]:
+    """Return the predicted action probabilities of teammates, as input of a value network.
+
+    No gradient flows through them. The rows of the learner and of absent agents are -1.
     """
-    assert sight.logits is not None
-    chances = jax.nn.softmax(jax.lax.stop_gradient(sight.logits))
-    mates = sight.seen.present & (jnp.arange(chances.shape[0]) > 0)
-    return jnp.where(mates[:, None], chances, -1.0)
-
-
-def choose(
-    soft: bool,
-    values: Float[Array, " action"],
-    epsilon: Float[Array, ""],
-    temperature: Float[Array, ""],
-    key: PRNGKeyArray,
-) -> Int[Array, ""]:
-    """An epsilon-greedy action, or one drawn from the Boltzmann policy (Eq. 12)."""
-    if soft:
-        return jax.random.categorical(key, values / temperature).astype(jnp.int32)
-    chance = jax.random.uniform(key, (2,))
-    anything = (chance[0] * values.shape[0]).astype(jnp.int32)
-    return jnp.where(chance[1] < epsilon, anything, jnp.argmax(values).astype(jnp.int32))
-
-
-def state_value(
-    soft: bool, values: Float[Array, " action"], temperature: Float[Array, ""]
-) -> Float[Array, ""]:
-    """What the target says of the next state: the maximum, or the mean of the Boltzmann policy.
-
-    That policy is p(a) ~ exp(Q(s, a) / temperature) (Eq. 12).
-    """
-    if not soft:
-        return jnp.max(values)
-    return jnp.sum(jax.nn.softmax(values / temperature) * values)
-
-
-def prediction_error(
-    logits: Float[Array, "slot action"], actions: Int[Array, " slot"], acted: Bool[Array, " slot"]
-) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
-    """The negative log-likelihood of what the teammates did (Eq. 10), and how often it was guessed.
-
-    Sums over the teammates that acted, and their number: the mean is over all of an update.
-    """
-    mates = acted & (jnp.arange(acted.shape[0]) > 0)
-    chosen = jax.nn.one_hot(actions, logits.shape[1], dtype=logits.dtype)
-    likelihood = jnp.sum(jax.nn.log_softmax(logits) * chosen, axis=1)
-    right = jnp.argmax(logits, axis=1) == actions
-    return (
-        -jnp.sum(jnp.where(mates, likelihood, 0.0)),
-        jnp.sum(mates & right).astype(jnp.float32),
-        jnp.sum(mates).astype(jnp.float32),
-    )
+    assert inputs.teammate_logits is not None
+    probs = jax.nn.softmax(jax.lax.stop_gradient(inputs.teammate_logits))
+    teammates = inputs.observation.present & (jnp.arange(probs.shape[0]) > 0)
+    return jnp.where(teammates[:, None], probs, -1.0)

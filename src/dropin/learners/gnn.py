@@ -1,91 +1,131 @@
 """GNN and GNN-AM: Q-learning by attention over type vectors (paper: section 5.2, appendix E.3).
 
-Every agent has a type vector, as in GPL; the learner attends to all of them and finds the values of
-its actions in its own and in what it gets. GNN-AM adds to each agent's features what it is
-predicted to do.
+Every agent has a type vector, as in GPL. The learner attends to all of them and computes the values
+of its actions from its own node and the result. GNN-AM adds the predicted action probabilities of
+each agent to its features.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from dropin.adhoc import Interface
-from dropin.learners import base
+from dropin.core.observation import Interface
+from dropin.core.specs import LearnerSpec
 from dropin.learners.base import (
-    AgentPart,
+    BASELINE_FORTATTACK_SIZES,
     BaselineConfig,
-    Learner,
-    Outlook,
-    Sight,
-    known_chances,
-    type_network,
+    LearnerInput,
+    LearnerNetwork,
+    Prediction,
+    TeammateModel,
+    ValueNetwork,
+    make_type_network,
+    num_features,
+    teammate_action_probs,
 )
+from dropin.learners.value_based import ValueLearner
 from dropin.models.attention import Attention
 from dropin.models.layers import MLP, Linear
-from dropin.models.type_inference import Recall
+from dropin.models.type_inference import TypeMemory
+
+__all__ = ["SPECS", "GNNConfig", "GNNNetwork", "GNNValueNetwork"]
 
 
 @dataclass(frozen=True)
 class GNNConfig(BaselineConfig):
-    """The networks. Sizes are those of LBF and Wolfpack; `SIZES` has others."""
+    """Settings of GNN, with the sizes of LBF and Wolfpack."""
 
-    heads: int = 8
+    num_heads: int = 8
     """Of the attention, whose networks for keys, queries and values have the layers of the value
     network, the second one for each head (paper: 8)."""
 
 
-class ValuePart(base.ValuePart):
-    """Type vectors, a network over each, attention of the learner to all, and a layer over both."""
+class GNNValueNetwork(ValueNetwork):
+    """Type inference, a network over each type vector, attention, and a layer over the result."""
 
     node: MLP
     attention: Attention
     last: Linear
     config: GNNConfig = eqx.field(static=True)
 
-    def read(self, memory: Recall, sight: Sight) -> tuple[Float[Array, "slot type"], Recall]:
-        """The type vectors of those who are seen, and the memory afterwards."""
-        seen, agents = sight.seen, sight.seen.agents
+    def infer_types(
+        self, memory: TypeMemory, inputs: LearnerInput
+    ) -> tuple[Float[Array, "slot type"], TypeMemory]:
+        """Return the type vector of every agent, and the memory afterwards."""
+        seen, agents = inputs.observation, inputs.observation.agents
         if self.config.agent_model:
-            agents = jnp.concatenate([agents, known_chances(sight)], axis=1)
-        return self.types(memory, agents, seen.shared, seen.arrived)
+            agents = jnp.concatenate([agents, teammate_action_probs(inputs)], axis=1)
+        return self.type_network(memory, agents, seen.shared, seen.arrived)
 
-    def judge(self, types: Float[Array, "slot type"], sight: Sight, key: PRNGKeyArray) -> Outlook:
-        """The value of each action."""
+    def predict_values(
+        self, types: Float[Array, "slot type"], inputs: LearnerInput, key: PRNGKeyArray
+    ) -> Prediction:
+        """Return the value of each action of the learner."""
         del key
-        values, _ = self.judge_first(1, types, sight.seen.present)
-        return Outlook(values[0], sight.logits)
+        q_values, _ = self.attend(1, types, inputs.observation.present)
+        return Prediction(q_values[0], inputs.teammate_logits)
 
-    def judge_first(
+    def attend(
         self, number: int, types: Float[Array, "slot type"], present: Bool[Array, " slot"]
     ) -> tuple[Float[Array, "asker action"], Float[Array, "head asker slot"]]:
-        """The values of each action of those in the first slots, and to whom they attend."""
+        """Return the action values of the agents in the first slots.
+
+        Args:
+            number: Number of slots.
+            types: The type vectors.
+            present: Which agents are present.
+
+        Returns:
+            The values of each action of each of these agents, and their attention weights.
+        """
         nodes = jax.nn.relu(self.node(types))
-        heard, weights = self.attention(nodes[:number], nodes, present)
-        # With its own node besides, so that it does not know itself by what it asks alone.
-        return self.last(jnp.concatenate([nodes[:number], heard], axis=1)), weights
+        attended, weights = self.attention(nodes[:number], nodes, present)
+        # The agent's own node is concatenated, so that it is known besides its query.
+        return self.last(jnp.concatenate([nodes[:number], attended], axis=1)), weights
 
 
-class GNN(Learner[ValuePart, GNNConfig]):
+class GNNNetwork(LearnerNetwork[GNNValueNetwork, GNNConfig]):
     """The networks of GNN and GNN-AM."""
 
-    def __init__(self, meets: Interface, config: GNNConfig, *, key: PRNGKeyArray):
+    def __init__(self, interface: Interface, config: GNNConfig, *, key: PRNGKeyArray):
         keys = jax.random.split(key, 6)
-        actions, units, size = len(meets.actions), config.first_units, config.second_units
-        inputs = len(meets.agents) + len(meets.shared) + config.agent_model * actions
-        self.value = ValuePart(
-            types=type_network(config, inputs, keys[0]),
-            node=MLP([config.type_size, units, size], key=keys[1]),
-            attention=Attention(size, units, size, config.heads, key=keys[2]),
-            last=Linear((1 + config.heads) * size, actions, key=keys[3]),
+        actions = len(interface.actions)
+        hidden_size, size = config.first_hidden_size, config.second_hidden_size
+        input_size = num_features(interface) + config.agent_model * actions
+        self.value = GNNValueNetwork(
+            type_network=make_type_network(config, input_size, keys[0]),
+            node=MLP([config.type_vector_size, hidden_size, size], key=keys[1]),
+            attention=Attention(size, hidden_size, size, config.num_heads, key=keys[2]),
+            last=Linear((1 + config.num_heads) * size, actions, key=keys[3]),
             config=config,
         )
-        self.agent = AgentPart.of(meets, config, *keys[4:]) if config.agent_model else None
-        self.config, self.meets = config, meets
+        self.agent = None
+        if config.agent_model:
+            self.agent = TeammateModel.create(interface, config, *keys[4:])
+        self.config, self.interface = config, interface
 
 
-CONFIG, LEARNER = GNNConfig, GNN
-"""For the catalogue of learners."""
-SIZES = base.BASELINE_SIZES
+SPECS = (
+    LearnerSpec(
+        name="gnn",
+        summary="Q-learning by attention over type vectors",
+        settings=GNNConfig,
+        make=partial(ValueLearner, GNNNetwork),
+        defaults={"fortattack": BASELINE_FORTATTACK_SIZES},
+        fixed={"agent_model": False},
+        steps_per_second=6100,
+    ),
+    LearnerSpec(
+        name="gnn-am",
+        summary="GNN with the predicted actions of the other agents as additional input",
+        settings=GNNConfig,
+        make=partial(ValueLearner, GNNNetwork),
+        defaults={"fortattack": BASELINE_FORTATTACK_SIZES},
+        fixed={"agent_model": True},
+        steps_per_second=4100,
+    ),
+)

@@ -1,11 +1,12 @@
-"""Graph-based policy learning, GPL-Q and GPL-SPI (paper: section 4, appendix D).
+"""Graph-based policy learning: GPL-Q and GPL-SPI (paper: section 4, appendix D).
 
-The value part (type inference and coordination graph) is trained on the joint action value of what
-everybody did, the agent part (type inference and agent model) on what the teammates did. Acting
-and targets use the learner's marginal action values, in which the second weighs the first.
+The value network (type inference and coordination graph) is trained on the joint action value of
+what everybody did, the teammate model (type inference and agent model) on what the teammates did.
+Acting and targets use the learner's marginal action values, in which the second weighs the first.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import equinox as eqx
@@ -13,89 +14,107 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from dropin.adhoc import Interface
-from dropin.learners import base
-from dropin.learners.base import AgentPart, Learner, LearnerConfig, Outlook, Sight, type_network
-from dropin.models.agent_model import action_chances
+from dropin.core.observation import Interface
+from dropin.core.specs import LearnerSpec
+from dropin.learners.base import (
+    FORTATTACK_SIZES,
+    LearnerConfig,
+    LearnerInput,
+    LearnerNetwork,
+    Prediction,
+    TeammateModel,
+    ValueNetwork,
+    make_type_network,
+    num_features,
+)
+from dropin.learners.value_based import ValueLearner
+from dropin.models.agent_model import action_probs
 from dropin.models.coordination import (
     CoordinationGraph,
     PairInput,
     Utilities,
-    best_values,
-    joint_value,
-    marginal_values,
+    joint_action_value,
+    marginal_action_values,
+    optimistic_values,
 )
-from dropin.models.type_inference import Recall
+from dropin.models.type_inference import TypeMemory
+
+__all__ = ["SPECS", "GPLConfig", "GPLNetwork", "GPLValueNetwork", "action_values"]
 
 
 @dataclass(frozen=True)
 class GPLConfig(LearnerConfig):
-    """The networks and the algorithm. Sizes are those of LBF and Wolfpack; `SIZES` has others."""
+    """Settings of GPL, with the sizes of LBF and Wolfpack."""
 
     policy: Literal["q", "spi"] = "q"
     """GPL-Q: epsilon-greedy, the target is the maximum. GPL-SPI: a Boltzmann policy, the target is
     its mean."""
-    graph_units: int = 60
+    utility_hidden_size: int = 60
     """Both hidden layers of the utility networks (the authors' program: 60; paper: 70 and 60)."""
     rank: int = 5
-    """K of the low-rank pair utilities (paper: 5)."""
+    """K of the low-rank pairwise utilities (paper: 5)."""
     pair_input: PairInput = "pair"
     """See `CoordinationGraph`."""
-    teammates: Literal["expected", "sampled", "optimistic"] = "expected"
-    """What the value of the learner's action makes of what the teammates may do (paper: section
-    4.4): the exact expectation, the mean over sampled joint actions, or the best one for the
-    learner."""
-    samples: int = 10
-    """Joint actions drawn if the teammates' are sampled."""
+    teammate_actions: Literal["expected", "sampled", "optimistic"] = "expected"
+    """How the value of the learner's action depends on what the teammates may do (paper: section
+    4.4): the exact expectation, the mean over sampled joint actions, or the best joint action."""
+    num_samples: int = 10
+    """Number of joint actions if they are sampled."""
 
     @property
-    def soft(self) -> bool:
-        """GPL-SPI's policy is Boltzmann's."""
+    def is_boltzmann(self) -> bool:
+        """Whether the policy is a Boltzmann policy, as in GPL-SPI."""
         return self.policy == "spi"
 
 
-class ValuePart(base.ValuePart):
-    """Type vectors for values, and the coordination graph over them."""
+class GPLValueNetwork(ValueNetwork):
+    """Type inference for values, and the coordination graph over the type vectors."""
 
     graph: CoordinationGraph
     config: GPLConfig = eqx.field(static=True)
 
-    def read(self, memory: Recall, sight: Sight) -> tuple[Float[Array, "slot type"], Recall]:
-        """The type vectors of those who are seen, and the memory afterwards."""
-        seen = sight.seen
-        return self.types(memory, seen.agents, seen.shared, seen.arrived)
+    def infer_types(
+        self, memory: TypeMemory, inputs: LearnerInput
+    ) -> tuple[Float[Array, "slot type"], TypeMemory]:
+        """Return the type vector of every agent, and the memory afterwards."""
+        seen = inputs.observation
+        return self.type_network(memory, seen.agents, seen.shared, seen.arrived)
 
-    def judge(self, types: Float[Array, "slot type"], sight: Sight, key: PRNGKeyArray) -> Outlook:
-        """All utilities, and the value of each action of the learner."""
+    def predict_values(
+        self, types: Float[Array, "slot type"], inputs: LearnerInput, key: PRNGKeyArray
+    ) -> Prediction:
+        """Return all utilities, and the value of each action of the learner (Eq. 9)."""
         utilities = self.graph(types)
-        assert sight.logits is not None
-        values = action_values(self.config, utilities, sight.logits, sight.seen.present, key)
-        return Outlook(values, sight.logits, utilities)
+        assert inputs.teammate_logits is not None
+        q_values = action_values(
+            self.config, utilities, inputs.teammate_logits, inputs.observation.present, key
+        )
+        return Prediction(q_values, inputs.teammate_logits, utilities)
 
-    def taken(
-        self, outlook: Outlook, actions: Int[Array, " slot"], acted: Bool[Array, " slot"]
+    def value_of_taken(
+        self, prediction: Prediction, actions: Int[Array, " slot"], acted: Bool[Array, " slot"]
     ) -> Float[Array, ""]:
-        """The joint value of what everybody did (Eq. 5)."""
-        return joint_value(outlook.utilities, actions, acted)
+        """Return the joint value of what everybody did (Eq. 5)."""
+        return joint_action_value(prediction.utilities, actions, acted)
 
 
-class GPL(Learner[ValuePart, GPLConfig]):
+class GPLNetwork(LearnerNetwork[GPLValueNetwork, GPLConfig]):
     """The networks of GPL."""
 
-    def __init__(self, meets: Interface, config: GPLConfig, *, key: PRNGKeyArray):
+    def __init__(self, interface: Interface, config: GPLConfig, *, key: PRNGKeyArray):
         keys = jax.random.split(key, 4)
         graph = CoordinationGraph(
-            config.type_size,
-            config.graph_units,
-            len(meets.actions),
+            config.type_vector_size,
+            config.utility_hidden_size,
+            len(interface.actions),
             config.rank,
             config.pair_input,
             key=keys[2],
         )
-        types = type_network(config, len(meets.agents) + len(meets.shared), keys[0])
-        self.value = ValuePart(types, graph, config)
-        self.agent = AgentPart.of(meets, config, keys[1], keys[3])
-        self.config, self.meets = config, meets
+        types = make_type_network(config, num_features(interface), keys[0])
+        self.value = GPLValueNetwork(types, graph, config)
+        self.agent = TeammateModel.create(interface, config, keys[1], keys[3])
+        self.config, self.interface = config, interface
 
 
 def action_values(
@@ -105,23 +124,47 @@ def action_values(
     present: Bool[Array, " slot"],
     key: PRNGKeyArray,
 ) -> Float[Array, " action"]:
-    """The value of each action of the learner, whatever the teammates do.
+    """Return the value of each action of the learner, whatever the teammates do.
 
-    By default Eq. 9 with the agent model's predictions, which get no gradient from values. The key
-    is for sampled teammates alone.
+    By default this is Eq. 9 with the agent model's predictions, which get no gradient from values.
+
+    Args:
+        config: Which of the alternatives of section 4.4 to compute.
+        utilities: The terms of the coordination graph.
+        logits: Predicted logits of every agent's action.
+        present: Which agents are present.
+        key: A random key, used only if the teammates' actions are sampled.
     """
     logits = jax.lax.stop_gradient(logits)
-    if config.teammates == "optimistic":
-        return best_values(utilities, present)
-    if config.teammates == "expected":
-        return marginal_values(utilities, action_chances(logits), present)
-    drawn = jax.random.categorical(key, logits, shape=(config.samples, logits.shape[0]))
-    chances = jax.nn.one_hot(drawn, logits.shape[1], dtype=logits.dtype)
-    each = jax.vmap(marginal_values, in_axes=(None, 0, None))(utilities, chances, present)
+    if config.teammate_actions == "optimistic":
+        return optimistic_values(utilities, present)
+    if config.teammate_actions == "expected":
+        return marginal_action_values(utilities, action_probs(logits), present)
+    sampled = jax.random.categorical(key, logits, shape=(config.num_samples, logits.shape[0]))
+    probs = jax.nn.one_hot(sampled, logits.shape[1], dtype=logits.dtype)
+    each = jax.vmap(marginal_action_values, in_axes=(None, 0, None))(utilities, probs, present)
     return jnp.mean(each, axis=0)
 
 
-CONFIG, LEARNER = GPLConfig, GPL
-"""For the catalogue of learners."""
-SIZES = {"fortattack": {**base.SIZES["fortattack"], "graph_units": 128, "rank": 6}}
-"""The settings in which the paper differs for a game."""
+_SIZES = {"fortattack": {**FORTATTACK_SIZES, "utility_hidden_size": 128, "rank": 6}}
+
+SPECS = (
+    LearnerSpec(
+        name="gpl-q",
+        summary="graph-based policy learning, epsilon-greedy",
+        settings=GPLConfig,
+        make=partial(ValueLearner, GPLNetwork),
+        defaults=_SIZES,
+        fixed={"policy": "q"},
+        steps_per_second=5700,
+    ),
+    LearnerSpec(
+        name="gpl-spi",
+        summary="graph-based policy learning, Boltzmann policy",
+        settings=GPLConfig,
+        make=partial(ValueLearner, GPLNetwork),
+        defaults=_SIZES,
+        fixed={"policy": "spi"},
+        steps_per_second=5500,
+    ),
+)

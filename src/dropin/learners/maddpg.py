@@ -1,159 +1,222 @@
-"""MADDPG: actors of their own, a critic that knows what all do (Lowe et al., 2017).
+"""MADDPG: an actor per agent and a critic of joint actions (Lowe et al., 2017).
 
-The actor is QL's network without memory; what it gives are the logits of a policy. In training a
-critic tells the value of what all who are under control do, each from its own place. The actor
+The actor is QL's network without memory; its outputs are the logits of a policy. In training a
+critic values the joint action of all controlled agents, each from its own perspective. The actor
 follows the critic's gradient through a Gumbel-softmax sample of its action.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from dropin.adhoc import Interface, Observation
-from dropin.learners import ql
-from dropin.learners.base import Memory, Sight, type_network
-from dropin.learners.joint import Errors, JointConfig, Transition, controlled, explore, goals, total
-from dropin.learners.ql import QL, QLConfig
-from dropin.learners.seats import flat_size, flatten, placed, seen_from
+from dropin.core.observation import Interface, Observation
+from dropin.core.specs import LearnerSpec
+from dropin.learners.base import (
+    BASELINE_FORTATTACK_SIZES,
+    LearnerInput,
+    Memory,
+    make_type_network,
+)
+from dropin.learners.common import masked_sum
+from dropin.learners.positions import (
+    flat_input_size,
+    flatten_input,
+    from_perspective_of,
+    rows_by_position,
+)
+from dropin.learners.ql import QLConfig, QLNetwork
+from dropin.learners.replay_based import (
+    LossTerms,
+    ReplayConfig,
+    ReplayLearner,
+    Transition,
+    epsilon_greedy_all,
+    num_controlled,
+    td_targets,
+)
 from dropin.models.layers import MLP
-from dropin.models.type_inference import Impression, TypeNetwork
+from dropin.models.type_inference import FeedforwardTypeNetwork, TypeNetwork
+
+__all__ = ["SPECS", "Critic", "MADDPGConfig", "MADDPGNetwork", "gumbel_softmax"]
 
 
 @dataclass(frozen=True)
-class MADDPGConfig(QLConfig, JointConfig):
-    """The networks, and how they learn."""
+class MADDPGConfig(QLConfig, ReplayConfig):
+    """Settings of MADDPG, with the sizes of LBF and Wolfpack."""
 
-    replay: int = 1_000_000
-    """Transitions that are kept (MADDPG's paper: a million)."""
-    batch: int = 256
-    """Transitions drawn at every update, each seen by all who acted (MADDPG's paper: 1024 for each
-    agent's own networks)."""
-    relaxation: float = 0.1
+    replay_capacity: int = 1_000_000
+    """Number of transitions that are kept (MADDPG's paper: a million)."""
+    batch_size: int = 256
+    """Number of transitions sampled at every update, each used from the perspective of all who
+    acted (MADDPG's paper: 1024 for each agent's own networks)."""
+    gumbel_temperature: float = 0.1
     """Temperature of the Gumbel-softmax (paper: 0.1)."""
-    logit_price: float = 1e-3
-    """Price on the mean square of the logits, which keeps policies from becoming certain too soon
-    (the program of MADDPG's authors: 1e-3)."""
+    logit_penalty: float = 1e-3
+    """Weight of the penalty on the mean square of the logits, which keeps policies from becoming
+    deterministic too soon (the program of MADDPG's authors: 1e-3)."""
 
     @property
-    def soft(self) -> bool:
-        """The policy is drawn from."""
+    def is_boltzmann(self) -> bool:
+        """Whether actions are sampled from the policy."""
         return True
 
     @property
-    def cools(self) -> bool:
-        """The logits are those of the policy itself."""
+    def anneals_temperature(self) -> bool:
+        """Whether there is a temperature: the logits are those of the policy itself."""
         return False
 
     @property
-    def recurrent(self) -> bool:
+    def is_recurrent(self) -> bool:
         """There is no memory."""
         return False
 
 
 class Critic(eqx.Module):
-    """The value of a joint action for whoever has the first place."""
+    """The value of a joint action for the agent at the first position."""
 
-    types: TypeNetwork | Impression
+    type_network: TypeNetwork | FeedforwardTypeNetwork
     values: MLP
     config: MADDPGConfig = eqx.field(static=True)
-    meets: Interface = eqx.field(static=True)
+    interface: Interface = eqx.field(static=True)
 
-    def __init__(self, meets: Interface, config: MADDPGConfig, *, key: PRNGKeyArray):
+    def __init__(self, interface: Interface, config: MADDPGConfig, *, key: PRNGKeyArray):
         first, second = jax.random.split(key)
-        flat = flat_size(meets, config.places, False) + len(meets.shared)
-        joint = config.places * len(meets.actions)
-        self.types = type_network(config, flat + joint, first)
-        sizes = [config.type_size, config.first_units, config.second_units, 1]
-        self.values, self.config, self.meets = MLP(sizes, key=second), config, meets
+        flat = flat_input_size(interface, config.max_agents_per_side, False)
+        flat += len(interface.shared_features)
+        joint = config.max_agents_per_side * len(interface.actions)
+        self.type_network = make_type_network(config, flat + joint, first)
+        sizes = [config.type_vector_size, config.first_hidden_size, config.second_hidden_size, 1]
+        self.values, self.config, self.interface = MLP(sizes, key=second), config, interface
 
-    def __call__(self, sight: Sight, joint: Float[Array, "controlled action"]) -> Float[Array, ""]:
-        """The value if everybody does with certainty, or to a degree, what `joint` says."""
-        places, actions = self.config.places, joint.shape[1]
-        slots = sight.seen.present.shape[0]
-        rows = jnp.zeros((slots, actions)).at[: len(joint)].set(joint)
-        # The places of the learner's side come first, and only these are under control.
-        done = placed(sight, places, rows, jnp.full(actions, -1.0))
-        flat = jnp.concatenate([flatten(sight, self.meets, places), done.reshape(-1)])
-        seen = sight.seen
-        types, _ = self.types(None, flat[None], seen.shared, seen.arrived[:1])
+    def __call__(
+        self, inputs: LearnerInput, joint_action: Float[Array, "controlled action"]
+    ) -> Float[Array, ""]:
+        """Return the value of a joint action.
+
+        Args:
+            inputs: The observation, with positions.
+            joint_action: A one-hot or relaxed action per controlled agent.
+        """
+        positions, actions = self.config.max_agents_per_side, joint_action.shape[1]
+        slots = inputs.observation.present.shape[0]
+        rows = jnp.zeros((slots, actions)).at[: len(joint_action)].set(joint_action)
+        # The positions of the learner's side come first, and only these agents are controlled.
+        by_position = rows_by_position(inputs, positions, rows, jnp.full(actions, -1.0))
+        features = flatten_input(inputs, self.interface, positions)
+        flat = jnp.concatenate([features, by_position.reshape(-1)])
+        seen = inputs.observation
+        types, _ = self.type_network(None, flat[None], seen.shared, seen.arrived[:1])
         return self.values(types[0])[0]
 
 
-class MADDPG(QL):
+class MADDPGNetwork(QLNetwork):
     """The networks of MADDPG: those of QL as the actor, and a critic."""
 
     critic: Critic
     config: MADDPGConfig = eqx.field(static=True)
 
-    def __init__(self, meets: Interface, config: MADDPGConfig, *, key: PRNGKeyArray):
-        acting, judging = jax.random.split(key)
-        super().__init__(meets, config, key=acting)
-        self.critic = Critic(meets, config, key=judging)
+    def __init__(self, interface: Interface, config: MADDPGConfig, *, key: PRNGKeyArray):
+        actor_key, critic_key = jax.random.split(key)
+        super().__init__(interface, config, key=actor_key)
+        self.critic = Critic(interface, config, key=critic_key)
 
-    def logits_of_all(self, sight: Sight) -> Float[Array, "controlled action"]:
-        """The logits of the policies of all who are under control."""
+    def logits_of_all(self, inputs: LearnerInput) -> Float[Array, "controlled action"]:
+        """Return the policy logits of all controlled agents."""
 
         def one(slot: Int[Array, ""]) -> Float[Array, " action"]:
-            view = seen_from(slot, sight)
-            types, _ = self.value.read(None, view)
-            return self.value.judge(types, view, jax.random.key(0)).values
+            view = from_perspective_of(slot, inputs)
+            types, _ = self.value.infer_types(None, view)
+            return self.value.predict_values(types, view, jax.random.key(0)).q_values
 
-        return jax.vmap(one)(jnp.arange(controlled(sight.seen)))
+        return jax.vmap(one)(jnp.arange(num_controlled(inputs.observation)))
 
     def act_all(
-        self, memory: Memory, seen: Observation, epsilon: Float[Array, ""], key: PRNGKeyArray
+        self, memory: Memory, observation: Observation, epsilon: Float[Array, ""], key: PRNGKeyArray
     ) -> Int[Array, " controlled"]:
-        """Everybody draws from the policy, or takes any action."""
-        logits = self.logits_of_all(Sight(seen, seats=memory.seats))
-        drawing, choosing = jax.random.split(key)
-        noisy = logits + jax.random.gumbel(drawing, logits.shape)
-        return explore(noisy, epsilon, choosing)
+        """Sample an action from each policy or, with probability epsilon, a uniformly random one.
 
-    def errors(self, target: "MADDPG", step: Transition, key: PRNGKeyArray) -> Errors:
-        """Squared errors of the critic, and what the actor's action costs by the critic."""
-        logits, later = self.logits_of_all(step.before), target.logits_of_all(step.after)
+        Args:
+            memory: The memory, for the positions.
+            observation: The observation.
+            epsilon: Share of random actions.
+            key: A random key, used for nothing else.
+        """
+        logits = self.logits_of_all(LearnerInput(observation, positions=memory.positions))
+        gumbel_key, epsilon_key = jax.random.split(key)
+        noisy = logits + jax.random.gumbel(gumbel_key, logits.shape)
+        return epsilon_greedy_all(noisy, epsilon, epsilon_key)
+
+    def loss_terms(
+        self, target: "MADDPGNetwork", transition: Transition, key: PRNGKeyArray
+    ) -> LossTerms:
+        """Return the squared errors of the critic, and the actor's loss by the critic.
+
+        Args:
+            target: The target networks.
+            transition: The transition.
+            key: A random key, used for nothing else.
+        """
+        logits = self.logits_of_all(transition.inputs)
+        next_logits = target.logits_of_all(transition.next_inputs)
         number, actions = logits.shape
         slots, noise = jnp.arange(number), jax.random.gumbel(key, (2, number, actions))
 
-        def one_hot(actions_of_all: Int[Array, " controlled"]) -> Float[Array, "controlled action"]:
-            return jax.nn.one_hot(actions_of_all, actions, dtype=logits.dtype)
+        def one_hot(joint: Int[Array, " controlled"]) -> Float[Array, "controlled action"]:
+            return jax.nn.one_hot(joint, actions, dtype=logits.dtype)
 
-        following = one_hot(jnp.argmax(later + noise[0], axis=1))
-        done = one_hot(step.actions)
-        relaxed = gumbel_softmax(logits, noise[1], self.config.relaxation)
-        frozen = jax.tree.map(jax.lax.stop_gradient, self.critic)
+        next_actions = one_hot(jnp.argmax(next_logits + noise[0], axis=1))
+        taken = one_hot(transition.actions)
+        relaxed = gumbel_softmax(logits, noise[1], self.config.gumbel_temperature)
+        frozen_critic = jax.tree.map(jax.lax.stop_gradient, self.critic)
 
-        def judge(slot: Int[Array, ""]) -> tuple[Array, Array, Array]:
-            """Values of what was done, of what follows, and of the actor's action instead."""
-            before, after = seen_from(slot, step.before), seen_from(slot, step.after)
-            worth = target.critic(after, following)
+        def values_of(slot: Int[Array, ""]) -> tuple[Array, Array, Array]:
+            """Return the values of what was done, of what follows, and of the actor's action."""
+            now = from_perspective_of(slot, transition.inputs)
+            later = from_perspective_of(slot, transition.next_inputs)
+            next_value = target.critic(later, next_actions)
             own = (slots == slot)[:, None]
-            instead = frozen(before, jnp.where(own, relaxed, done))
-            return self.critic(before, done), worth, instead
+            actor_value = frozen_critic(now, jnp.where(own, relaxed, taken))
+            return self.critic(now, taken), next_value, actor_value
 
-        values, worths, instead = jax.vmap(judge)(slots)
-        wanted = goals(step, self.config.discount, worths)
-        acted = step.before.seen.present[:number]
-        price = self.config.logit_price * jnp.mean(logits**2, axis=1)
-        return Errors(
-            value=total(step.judged, (values - jax.lax.stop_gradient(wanted)) ** 2),
-            judged=total(step.judged, jnp.ones_like(values)),
-            extra=total(acted, price - instead),
-            concerned=total(acted, jnp.ones_like(values)),
+        values, next_values, actor_values = jax.vmap(values_of)(slots)
+        targets = td_targets(transition, self.config.discount, next_values)
+        acted = transition.inputs.observation.present[:number]
+        penalty = self.config.logit_penalty * jnp.mean(logits**2, axis=1)
+        error = values - jax.lax.stop_gradient(targets)
+        return LossTerms(
+            value=masked_sum(transition.has_target, error**2),
+            value_count=masked_sum(transition.has_target, jnp.ones_like(values)),
+            auxiliary=masked_sum(acted, penalty - actor_values),
+            auxiliary_count=masked_sum(acted, jnp.ones_like(values)),
         )
 
 
 def gumbel_softmax(
     logits: Float[Array, "*n action"], noise: Float[Array, "*n action"], temperature: float
 ) -> Float[Array, "*n action"]:
-    """A draw from the policy, made smooth: with Gumbel noise and a low temperature it is nearly
-    one action, and it has a gradient."""
+    """Return a differentiable sample: with Gumbel noise and a low temperature, nearly one-hot.
+
+    Args:
+        logits: The logits of the policy.
+        noise: Gumbel noise.
+        temperature: The temperature.
+    """
     return jax.nn.softmax((logits + noise) / temperature, axis=-1)
 
 
-CONFIG, LEARNER = MADDPGConfig, MADDPG
-"""For the catalogue of learners."""
-SIZES = ql.SIZES
+SPECS = (
+    LearnerSpec(
+        name="maddpg",
+        summary="actors with a joint critic, trained together with partners like itself",
+        settings=MADDPGConfig,
+        make=partial(ReplayLearner, MADDPGNetwork),
+        defaults={"fortattack": BASELINE_FORTATTACK_SIZES},
+        fixed={"agent_model": False, "target": "policy"},
+        evaluate_with=("strangers", "partners"),
+        steps_per_second=3900,
+    ),
+)

@@ -1,87 +1,135 @@
 """QL and QL-AM: Q-learning on an input of fixed length (paper: section 5.2, appendix E.2).
 
-All agents' features stand side by side, those of the absent replaced, and one type network reads
-them as if they were one agent's. QL-AM adds what the others are predicted to do.
+The features of all agents are concatenated, with fixed values for absent agents, and one type
+network processes them as if they were one agent's. QL-AM adds the predicted action probabilities of
+the other agents.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from dropin.adhoc import Interface, Observation
-from dropin.learners import base
+from dropin.core.observation import Interface, Observation
+from dropin.core.specs import LearnerSpec
 from dropin.learners.base import (
-    AgentPart,
+    BASELINE_FORTATTACK_SIZES,
     BaselineConfig,
-    Learner,
+    LearnerInput,
+    LearnerNetwork,
     Memory,
-    Outlook,
-    Sight,
-    type_network,
+    Prediction,
+    TeammateModel,
+    ValueNetwork,
+    make_type_network,
 )
-from dropin.learners.seats import NOWHERE, flat_size, flatten, take_seats
+from dropin.learners.positions import (
+    UNASSIGNED,
+    assign_positions,
+    flat_input_size,
+    flatten_input,
+)
+from dropin.learners.value_based import ValueLearner
 from dropin.models.layers import MLP
-from dropin.models.type_inference import Recall
+from dropin.models.type_inference import TypeMemory
+
+__all__ = ["SPECS", "QLConfig", "QLNetwork", "QLValueNetwork"]
 
 
 @dataclass(frozen=True)
 class QLConfig(BaselineConfig):
-    """The networks. Sizes are those of LBF and Wolfpack; `SIZES` has others."""
+    """Settings of QL, with the sizes of LBF and Wolfpack."""
 
-    places: int = 5
-    """The most agents of a side that the input has room for (paper: 5)."""
+    max_agents_per_side: int = 5
+    """Most agents of a side that the input has room for (paper: 5)."""
 
 
-class ValuePart(base.ValuePart):
-    """One type vector for everything that is seen, and a network from it to action values."""
+class QLValueNetwork(ValueNetwork):
+    """One type vector for everything that is observed, and a network from it to action values."""
 
     values: MLP
     config: QLConfig = eqx.field(static=True)
-    meets: Interface = eqx.field(static=True)
+    interface: Interface = eqx.field(static=True)
 
-    def start(self, slots: int) -> Recall:
-        """A single row."""
+    def init_memory(self, slots: int) -> TypeMemory:
+        """Return a memory with a single row."""
         del slots
-        return self.types.start(1)
+        return self.type_network.init_memory(1)
 
-    def read(self, memory: Recall, sight: Sight) -> tuple[Float[Array, "1 type"], Recall]:
-        """The type vector of the whole; the memory is cleared when an episode starts."""
-        flat, seen = flatten(sight, self.meets, self.config.places), sight.seen
-        return self.types(memory, flat[None], seen.shared, seen.arrived[:1])
+    def infer_types(
+        self, memory: TypeMemory, inputs: LearnerInput
+    ) -> tuple[Float[Array, "1 type"], TypeMemory]:
+        """Return one type vector of the whole input; an episode starts with empty memory."""
+        flat = flatten_input(inputs, self.interface, self.config.max_agents_per_side)
+        seen = inputs.observation
+        return self.type_network(memory, flat[None], seen.shared, seen.arrived[:1])
 
-    def judge(self, types: Float[Array, "1 type"], sight: Sight, key: PRNGKeyArray) -> Outlook:
-        """The value of each action."""
+    def predict_values(
+        self, types: Float[Array, "1 type"], inputs: LearnerInput, key: PRNGKeyArray
+    ) -> Prediction:
+        """Return the value of each action of the learner."""
         del key
-        return Outlook(self.values(types[0]), sight.logits)
+        return Prediction(self.values(types[0]), inputs.teammate_logits)
 
 
-class QL(Learner[ValuePart, QLConfig]):
+class QLNetwork(LearnerNetwork[QLValueNetwork, QLConfig]):
     """The networks of QL and QL-AM."""
 
-    def __init__(self, meets: Interface, config: QLConfig, *, key: PRNGKeyArray):
+    def __init__(self, interface: Interface, config: QLConfig, *, key: PRNGKeyArray):
         keys = jax.random.split(key, 4)
-        flat = flat_size(meets, config.places, config.agent_model) + len(meets.shared)
-        sizes = [config.type_size, config.first_units, config.second_units, len(meets.actions)]
-        self.value = ValuePart(
-            type_network(config, flat, keys[0]), MLP(sizes, key=keys[1]), config, meets
+        input_size = flat_input_size(interface, config.max_agents_per_side, config.agent_model)
+        input_size += len(interface.shared_features)
+        sizes = [
+            config.type_vector_size,
+            config.first_hidden_size,
+            config.second_hidden_size,
+            len(interface.actions),
+        ]
+        self.value = QLValueNetwork(
+            make_type_network(config, input_size, keys[0]),
+            MLP(sizes, key=keys[1]),
+            config,
+            interface,
         )
-        self.agent = AgentPart.of(meets, config, *keys[2:]) if config.agent_model else None
-        self.config, self.meets = config, meets
+        self.agent = None
+        if config.agent_model:
+            self.agent = TeammateModel.create(interface, config, *keys[2:])
+        self.config, self.interface = config, interface
 
-    def start(self, slots: int) -> Memory:
-        """Nobody has a place yet."""
-        return replace(super().start(slots), seats=jnp.full(slots, NOWHERE))
+    def init_memory(self, slots: int) -> Memory:
+        """Return the memory at the start of an episode, in which nobody has a position."""
+        return replace(super().init_memory(slots), positions=jnp.full(slots, UNASSIGNED))
 
-    def greet(self, memory: Memory, seen: Observation, key: PRNGKeyArray) -> Memory:
-        """Newcomers get a place."""
-        assert memory.seats is not None
+    def on_arrival(self, memory: Memory, observation: Observation, key: PRNGKeyArray) -> Memory:
+        """Assign positions to newcomers."""
+        assert memory.positions is not None
         own = jax.random.fold_in(key, 1)
-        return replace(memory, seats=take_seats(memory.seats, seen, self.config.places, own))
+        positions = assign_positions(
+            memory.positions, observation, self.config.max_agents_per_side, own
+        )
+        return replace(memory, positions=positions)
 
 
-CONFIG, LEARNER = QLConfig, QL
-"""For the catalogue of learners."""
-SIZES = base.BASELINE_SIZES
+SPECS = (
+    LearnerSpec(
+        name="ql",
+        summary="Q-learning on the concatenated features of all agents",
+        settings=QLConfig,
+        make=partial(ValueLearner, QLNetwork),
+        defaults={"fortattack": BASELINE_FORTATTACK_SIZES},
+        fixed={"agent_model": False},
+        steps_per_second=27700,
+    ),
+    LearnerSpec(
+        name="ql-am",
+        summary="QL with the predicted actions of the other agents as additional input",
+        settings=QLConfig,
+        make=partial(ValueLearner, QLNetwork),
+        defaults={"fortattack": BASELINE_FORTATTACK_SIZES},
+        fixed={"agent_model": True},
+        steps_per_second=9300,
+    ),
+)

@@ -1,4 +1,11 @@
-"""Neural parts: type inference, the coordination graph, the agent model.
+"""Neural network building blocks of the learners and of the learned types.
 
-All are written for one environment with a row a slot; `vmap` them over environments.
+* `layers`: linear layer, multilayer perceptron, LSTM
+* `type_inference`: type vectors from the observed behaviour of each agent
+* `coordination`: the coordination graph and the action values computed from it (Eq. 5 to 7, 9)
+* `agent_model`: predictions of the agents' next actions (Eq. 8)
+* `relational`: message passing between the nodes of a complete graph
+* `attention`: multi-head attention over agents
+
+All of them work on a single environment, with one row per slot; use `vmap` for a batch.
 """

@@ -1,43 +1,69 @@
-"""The agent model: what the others will do next (paper: section 4.2, Eq. 8)."""
+"""The agent model: predictions of the agents' next actions (section 4.2 of the paper, Eq. 8)."""
 
 import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from dropin.models.layers import MLP
-from dropin.models.relational import Block
+from dropin.models.relational import RelationalBlock
+
+__all__ = ["AgentModel", "action_probs"]
 
 
 class AgentModel(eqx.Module):
     """A relational forward model over the type vectors of all agents, the learner included.
 
-    A block gives each agent an embedding, and from that come the logits of its next action.
+    A relational block computes an embedding of each agent, and the readout network turns each
+    embedding into the logits of that agent's next action.
+
+    Args:
+        type_size: Size of a type vector.
+        hidden_size: Size of the hidden layers of the relational block.
+        embedding_size: Size of an embedding.
+        readout_size: Size of the hidden layer of the readout network.
+        num_actions: Number of actions.
+        key: A random key for the initial weights.
     """
 
-    block: Block
+    block: RelationalBlock
     readout: MLP
 
     def __init__(
         self,
-        types: int,
-        hidden: int,
-        embedding: int,
-        readout: int,
-        actions: int,
+        type_size: int,
+        hidden_size: int,
+        embedding_size: int,
+        readout_size: int,
+        num_actions: int,
         *,
         key: PRNGKeyArray,
     ):
-        one, two, three = jax.random.split(key, 3)
-        self.block = Block(types, hidden, embedding, keys=(one, two))
-        self.readout = MLP([embedding, readout, actions], key=three)
+        message_key, node_key, readout_key = jax.random.split(key, 3)
+        self.block = RelationalBlock(
+            type_size, hidden_size, embedding_size, keys=(message_key, node_key)
+        )
+        self.readout = MLP([embedding_size, readout_size, num_actions], key=readout_key)
 
     def __call__(
-        self, types: Float[Array, "slot type"], present: Bool[Array, " slot"]
+        self, type_vectors: Float[Array, "slot type"], present: Bool[Array, " slot"]
     ) -> Float[Array, "slot action"]:
-        """The logits of each agent's next action."""
-        return self.readout(self.block(types, present))
+        """Return the logits of each agent's next action.
+
+        Args:
+            type_vectors: The type vector of each slot.
+            present: Which slots hold an agent. Empty slots influence no other slot, and their own
+                logits mean nothing.
+        """
+        return self.readout(self.block(type_vectors, present))
 
 
-def action_chances(logits: Float[Array, "slot action"]) -> Float[Array, "slot action"]:
-    """q(a^j | s) for every agent; the joint probability is their product (Eq. 8)."""
+def action_probs(logits: Float[Array, "slot action"]) -> Float[Array, "slot action"]:
+    """Return the action probabilities q(a^j | s) of each agent j (Eq. 8).
+
+    The model assumes that agents choose independently: the probability of a joint action is the
+    product over agents.
+
+    Args:
+        logits: Output of the agent model.
+    """
     return jax.nn.softmax(logits, axis=-1)

@@ -7,52 +7,93 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from dropin.models.layers import MLP
 
+__all__ = ["Attention", "masked_softmax"]
+
 
 class Attention(eqx.Module):
-    """Every asker gets, for each head, the mean of what all who are present have to say.
+    """Scaled dot-product attention with several heads.
 
-    How much each of them counts is the softmax of the scaled products of the asker's query and
-    their keys. Queries, keys and values come from networks of two layers; the first is shared by
-    the heads.
+    Queries, keys and values come from networks with one hidden layer, which the heads share.
+
+    Args:
+        input_size: Size of the vector of a node.
+        hidden_size: Size of the hidden layer of each of the three networks.
+        head_size: Size of the queries, keys and values of one head.
+        num_heads: Number of heads.
+        key: A random key for the initial weights.
     """
 
     query: MLP
     key: MLP
     value: MLP
-    heads: int = eqx.field(static=True)
+    num_heads: int = eqx.field(static=True)
 
-    def __init__(self, inputs: int, units: int, size: int, heads: int, *, key: PRNGKeyArray):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        head_size: int,
+        num_heads: int,
+        *,
+        key: PRNGKeyArray,
+    ):
         self.query, self.key, self.value = (
-            MLP([inputs, units, heads * size], key=each) for each in jax.random.split(key, 3)
+            MLP([input_size, hidden_size, num_heads * head_size], key=network_key)
+            for network_key in jax.random.split(key, 3)
         )
-        self.heads = heads
+        self.num_heads = num_heads
 
     def __call__(
         self,
-        askers: Float[Array, "asker input"],
+        query_nodes: Float[Array, "query input"],
         nodes: Float[Array, "node input"],
         present: Bool[Array, " node"],
-    ) -> tuple[Float[Array, "asker output"], Float[Array, "head asker node"]]:
-        """What the askers get, the heads one after another; and how much each node counts."""
+    ) -> tuple[Float[Array, "query output"], Float[Array, "head query node"]]:
+        """Attend from the query nodes to all nodes that are present.
+
+        Args:
+            query_nodes: The vectors of the nodes that attend.
+            nodes: The vectors of the nodes that are attended to.
+            present: Which of `nodes` are attended to; the others have no influence.
+
+        Returns:
+            For each query node the weighted mean of the values, the heads concatenated (zeros if
+            no node is present), and the attention weights.
+        """
         query, key, value = (
-            net(rows).reshape(len(rows), self.heads, -1)
-            for net, rows in ((self.query, askers), (self.key, nodes), (self.value, nodes))
+            network(rows).reshape(len(rows), self.num_heads, -1)
+            for network, rows in (
+                (self.query, query_nodes),
+                (self.key, nodes),
+                (self.value, nodes),
+            )
         )
-        scores = jnp.einsum("ahs,nhs->han", query, key) * query.shape[2] ** -0.5
+        scores = jnp.einsum("qhs,nhs->hqn", query, key) * query.shape[2] ** -0.5
         weights = masked_softmax(scores, present)
-        # What the absent hold is of no account, whatever it is.
+        # A weight of zero is not enough: the value of an absent node need not be finite.
         value = jnp.where(present[:, None, None], value, 0.0)
-        return jnp.einsum("han,nhs->ahs", weights, value).reshape(len(askers), -1), weights
+        output = jnp.einsum("hqn,nhs->qhs", weights, value).reshape(len(query_nodes), -1)
+        return output, weights
 
 
 def masked_softmax(
     scores: Float[Array, "*n node"], present: Bool[Array, " node"]
 ) -> Float[Array, "*n node"]:
-    """The softmax among those present; the others count nothing. Zeros if there is nobody."""
-    here = jnp.expand_dims(present, range(scores.ndim - 1))
-    scores = jnp.where(here, scores, -jnp.inf)
-    most = jnp.max(scores, axis=-1, keepdims=True)
-    most = jax.lax.stop_gradient(jnp.where(jnp.isfinite(most), most, 0.0))
-    shares = jnp.where(here, jnp.exp(jnp.where(here, scores, 0.0) - most), 0.0)
-    total = jnp.sum(shares, axis=-1, keepdims=True)
-    return shares / jnp.where(total > 0, total, 1.0)
+    """Return the softmax over the nodes that are present, and 0 for all others.
+
+    Values and gradients are finite whatever the scores of absent nodes are.
+
+    Args:
+        scores: Scores, with nodes on the last axis.
+        present: Which nodes are present; if none is, the result is all zeros.
+
+    >>> masked_softmax(jnp.zeros(3), jnp.array([True, False, True])).tolist()
+    [0.5, 0.0, 0.5]
+    """
+    mask = jnp.expand_dims(present, range(scores.ndim - 1))
+    scores = jnp.where(mask, scores, -jnp.inf)
+    maximum = jnp.max(scores, axis=-1, keepdims=True)
+    maximum = jax.lax.stop_gradient(jnp.where(jnp.isfinite(maximum), maximum, 0.0))
+    exponentials = jnp.where(mask, jnp.exp(jnp.where(mask, scores, 0.0) - maximum), 0.0)
+    total = jnp.sum(exponentials, axis=-1, keepdims=True)
+    return exponentials / jnp.where(total > 0, total, 1.0)

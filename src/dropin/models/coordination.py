@@ -1,6 +1,10 @@
 """The coordination graph: the joint action value as a sum over agents and pairs of agents.
 
-Slot 0 is the learner i. Absent slots take no part, whatever they hold.
+Slot 0 is the learner i, and j and k are any two agents. Absent slots contribute nothing, whatever
+finite numbers they hold.
+
+The pairwise utilities of all actions are never stored. They are products of low-rank factors, so
+sums and expectations of them are computed from the factors (Eq. 7).
 """
 
 from typing import Literal
@@ -12,186 +16,305 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from dropin.models.layers import MLP
 
+__all__ = [
+    "AgentFactors",
+    "CoordinationGraph",
+    "PairFactors",
+    "PairInput",
+    "Utilities",
+    "joint_action_value",
+    "marginal_action_values",
+    "optimistic_values",
+    "other_rows",
+    "swap_pairs",
+]
+
 PairInput = Literal["pair", "agent"]
+"""Which type vectors a factor of a pairwise utility depends on, see `CoordinationGraph`."""
 
 
-def partners(rows: Float[Array, "slot *n"]) -> Float[Array, "other slot *n"]:
-    """For each slot j the rows of all other slots: [o, j] is that of slot j + o + 1, in a circle.
+def other_rows(rows: Float[Array, "slot *n"]) -> Float[Array, "other slot *n"]:
+    """Return, for each slot, the rows of all other slots.
 
-    With n slots there are n - 1 others, so no pair of an agent with itself is worked out.
+    This is the layout of all arrays over ordered pairs: with n slots there are n - 1 others, so
+    that no agent is paired with itself.
+
+    Args:
+        rows: One row per slot.
+
+    Returns:
+        An array whose entry [o, j] is the row of slot (j + o + 1) mod n.
+
+    >>> other_rows(jnp.array([0.0, 1.0, 2.0])).tolist()
+    [[1.0, 2.0, 0.0], [2.0, 0.0, 1.0]]
     """
     return jnp.stack([jnp.roll(rows, -o, axis=0) for o in range(1, rows.shape[0])])
 
 
-def turned(pairs: Float[Array, "other slot *n"]) -> Float[Array, "other slot *n"]:
-    """The same pairs from the partner's side: [o, j] is what j + o + 1 has with j."""
+def swap_pairs(pairs: Float[Array, "other slot *n"]) -> Float[Array, "other slot *n"]:
+    """Swap the two agents of every ordered pair.
+
+    Args:
+        pairs: Entries of ordered pairs (j, k), in the layout of `other_rows`.
+
+    Returns:
+        An array in the same layout with the entry of (k, j) at the place of (j, k).
+    """
     others = pairs.shape[0]
     return jnp.stack([jnp.roll(pairs[others - o], -o, axis=0) for o in range(1, others + 1)])
 
 
 class PairFactors(eqx.Module):
-    """Factors U_jk that belong to pairs: Q^jk(a, b) = U_jk[a] . U_kj[b]."""
+    """Factors of the pairwise utilities, one for each ordered pair of agents.
+
+    The utility of a pair is Q^jk(a, b) = U_jk[a] . U_kj[b] (Eq. 7).
+    """
 
     values: Float[Array, "other slot action rank"]
+    """U_jk, in the layout of `other_rows`."""
 
-    def weigh(self, chances: Float[Array, "slot action"]) -> Float[Array, "other slot rank"]:
-        """Each factor summed over its agent's actions with these weights."""
-        return jnp.sum(self.values * chances[None, :, :, None], axis=2)
+    def expected(self, probs: Float[Array, "slot action"]) -> Float[Array, "other slot rank"]:
+        """Return the expectation of each factor over the actions of its own agent.
 
-    def among(
-        self, weighed: Float[Array, "other slot rank"], who: Bool[Array, " slot"]
+        Args:
+            probs: Action probabilities of each agent, or one-hot actions.
+        """
+        return jnp.sum(self.values * probs[None, :, :, None], axis=2)
+
+    def sum_over_pairs(
+        self, expected: Float[Array, "other slot rank"], members: Bool[Array, " slot"]
     ) -> Float[Array, ""]:
-        """The sum over the unordered pairs of those who take part."""
-        if weighed.shape[0] == 0:
-            return jnp.zeros((), weighed.dtype)
-        members = who.astype(weighed.dtype)
-        both = members[None] * partners(members)
-        return jnp.sum(both * jnp.sum(weighed * turned(weighed), axis=-1)) / 2
+        """Return the sum of the expected utilities of all unordered pairs of members.
 
-    def with_learner(
-        self, weighed: Float[Array, "other slot rank"], who: Bool[Array, " slot"]
+        Args:
+            expected: The result of `expected`.
+            members: Which agents are included.
+        """
+        if expected.shape[0] == 0:
+            return jnp.zeros((), expected.dtype)
+        mask = members.astype(expected.dtype)
+        both = mask[None] * other_rows(mask)
+        return jnp.sum(both * jnp.sum(expected * swap_pairs(expected), axis=-1)) / 2
+
+    def sum_over_learner_pairs(
+        self, expected: Float[Array, "other slot rank"], members: Bool[Array, " slot"]
     ) -> Float[Array, " action"]:
-        """The sum over the learner's pairs, for each of its actions."""
-        actions = self.values.shape[2]
-        if weighed.shape[0] == 0:
-            return jnp.zeros(actions, weighed.dtype)
-        theirs = turned(weighed)[:, 0] * who[1:, None].astype(weighed.dtype)
-        return jnp.sum(self.values[:, 0] * theirs[:, None, :], axis=(0, 2))
+        """Return, for each action of the learner, the sum over its pairs with members.
 
-    def utility(self, j: int, k: int) -> Float[Array, "action action"]:
-        """Q^jk for all pairs of actions (Eq. 7)."""
+        Args:
+            expected: The result of `expected`.
+            members: Which agents are included; the learner's own entry is not used.
+        """
+        num_actions = self.values.shape[2]
+        if expected.shape[0] == 0:
+            return jnp.zeros(num_actions, expected.dtype)
+        # The other agent of the learner's pair o is in slot o + 1.
+        partners = swap_pairs(expected)[:, 0] * members[1:, None].astype(expected.dtype)
+        return jnp.sum(self.values[:, 0] * partners[:, None, :], axis=(0, 2))
+
+    def pair_utility(self, j: int, k: int) -> Float[Array, "action action"]:
+        """Return Q^jk for all pairs of actions (Eq. 7).
+
+        Args:
+            j: The slot whose actions are the rows.
+            k: The slot whose actions are the columns; not `j`.
+        """
         slots = self.values.shape[1]
-        mine = self.values[(k - j) % slots - 1, j]
-        return mine @ self.values[(j - k) % slots - 1, k].T
+        factor_jk = self.values[(k - j) % slots - 1, j]
+        return factor_jk @ self.values[(j - k) % slots - 1, k].T
 
 
 class AgentFactors(eqx.Module):
-    """Factors U_j that belong to agents: Q^jk(a, b) = U_j[a] . U_k[b].
+    """Factors of the pairwise utilities, one for each agent.
 
-    Sums over pairs need no pairs: (|sum of f|^2 - sum of |f|^2) / 2.
+    The utility of a pair is Q^jk(a, b) = U_j[a] . U_k[b] (Eq. 7). The sum over all unordered pairs
+    of vectors f needs no loop over pairs: it is (|sum f|^2 - sum |f|^2) / 2.
     """
 
     values: Float[Array, "slot action rank"]
+    """U_j."""
 
-    def weigh(self, chances: Float[Array, "slot action"]) -> Float[Array, "slot rank"]:
-        """Each factor summed over its agent's actions with these weights."""
-        return jnp.sum(self.values * chances[:, :, None], axis=1)
+    def expected(self, probs: Float[Array, "slot action"]) -> Float[Array, "slot rank"]:
+        """Return the expectation of each factor over the actions of its agent.
 
-    def among(
-        self, weighed: Float[Array, "slot rank"], who: Bool[Array, " slot"]
+        Args:
+            probs: Action probabilities of each agent, or one-hot actions.
+        """
+        return jnp.sum(self.values * probs[:, :, None], axis=1)
+
+    def sum_over_pairs(
+        self, expected: Float[Array, "slot rank"], members: Bool[Array, " slot"]
     ) -> Float[Array, ""]:
-        """The sum over the unordered pairs of those who take part."""
-        weighed = jnp.where(who[:, None], weighed, 0.0)
-        return (jnp.sum(jnp.sum(weighed, axis=0) ** 2) - jnp.sum(weighed**2)) / 2
+        """Return the sum of the expected utilities of all unordered pairs of members.
 
-    def with_learner(
-        self, weighed: Float[Array, "slot rank"], who: Bool[Array, " slot"]
+        Args:
+            expected: The result of `expected`.
+            members: Which agents are included.
+        """
+        expected = jnp.where(members[:, None], expected, 0.0)
+        return (jnp.sum(jnp.sum(expected, axis=0) ** 2) - jnp.sum(expected**2)) / 2
+
+    def sum_over_learner_pairs(
+        self, expected: Float[Array, "slot rank"], members: Bool[Array, " slot"]
     ) -> Float[Array, " action"]:
-        """The sum over the learner's pairs, for each of its actions."""
-        theirs = jnp.sum(jnp.where(who[1:, None], weighed[1:], 0.0), axis=0)
-        return self.values[0] @ theirs
+        """Return, for each action of the learner, the sum over its pairs with members.
 
-    def utility(self, j: int, k: int) -> Float[Array, "action action"]:
-        """Q^jk for all pairs of actions (Eq. 7)."""
+        Args:
+            expected: The result of `expected`.
+            members: Which agents are included; the learner's own entry is not used.
+        """
+        partners = jnp.sum(jnp.where(members[1:, None], expected[1:], 0.0), axis=0)
+        return self.values[0] @ partners
+
+    def pair_utility(self, j: int, k: int) -> Float[Array, "action action"]:
+        """Return Q^jk for all pairs of actions (Eq. 7).
+
+        Args:
+            j: The slot whose actions are the rows.
+            k: The slot whose actions are the columns; not `j`.
+        """
         return self.values[j] @ self.values[k].T
 
 
 class Utilities(eqx.Module):
-    """What the graph says in one state: all terms of the joint action value."""
+    """All terms of the joint action value in one state."""
 
     individual: Float[Array, "slot action"]
-    """Q^j(a) (Eq. 6)."""
+    """The individual utilities Q^j(a) (Eq. 6)."""
     factors: PairFactors | AgentFactors
-    """Of the pair utilities Q^jk(a, b) (Eq. 7)."""
+    """The factors of the pairwise utilities Q^jk(a, b) (Eq. 7)."""
 
 
 class CoordinationGraph(eqx.Module):
-    """The networks behind the utilities."""
+    """The networks that compute individual and pairwise utilities from type vectors.
+
+    Args:
+        type_size: Size of a type vector.
+        hidden_size: Size of the two hidden layers of both networks.
+        num_actions: Number of actions.
+        rank: Rank K of the factorisation of pairwise utilities.
+        pair_input: Which type vectors a factor depends on: "pair" for the agent, its partner and
+            the learner, as in the paper's pseudo-code and the authors' program; "agent" for the
+            agent and the learner, as in the main text.
+        key: A random key for the initial weights.
+    """
 
     individual: MLP
     pair: MLP
     rank: int = eqx.field(static=True)
     pair_input: PairInput = eqx.field(static=True)
-    """Whose type vectors a factor depends on: "pair" (agent, partner, learner), as in the paper's
-    pseudo-code and the authors' program, or "agent" (agent, learner), as in the main text."""
 
     def __init__(
         self,
-        types: int,
-        units: int,
-        actions: int,
+        type_size: int,
+        hidden_size: int,
+        num_actions: int,
         rank: int,
         pair_input: PairInput = "pair",
         *,
         key: PRNGKeyArray,
     ):
-        one, two = jax.random.split(key)
-        self.individual = MLP([2 * types, units, units, actions], key=one)
-        inputs = (3 if pair_input == "pair" else 2) * types
-        self.pair = MLP([inputs, units, units, actions * rank], key=two)
+        individual_key, pair_key = jax.random.split(key)
+        self.individual = MLP(
+            [2 * type_size, hidden_size, hidden_size, num_actions], key=individual_key
+        )
+        pair_input_size = (3 if pair_input == "pair" else 2) * type_size
+        self.pair = MLP(
+            [pair_input_size, hidden_size, hidden_size, num_actions * rank], key=pair_key
+        )
         self.rank, self.pair_input = rank, pair_input
 
-    def __call__(self, types: Float[Array, "slot type"]) -> Utilities:
-        """All utilities, given the type vectors; the learner's own enters every one."""
-        learner = types[:1]
-        individual = self.individual.of_parts([types, learner])
-        slots, actions = individual.shape
+    def __call__(self, type_vectors: Float[Array, "slot type"]) -> Utilities:
+        """Return the utilities of all agents and pairs (Eq. 6 and 7).
+
+        Args:
+            type_vectors: The type vector of each slot. The learner's, in slot 0, is an input of
+                every utility.
+        """
+        learner = type_vectors[:1]
+        individual = self.individual.apply_to_parts([type_vectors, learner])
+        slots, num_actions = individual.shape
         if self.pair_input == "agent":
-            values = self.pair.of_parts([types, learner])
-            factors = AgentFactors(values.reshape(slots, actions, self.rank))
+            values = self.pair.apply_to_parts([type_vectors, learner])
+            factors = AgentFactors(values.reshape(slots, num_actions, self.rank))
             return Utilities(individual, factors)
-        return Utilities(individual, PairFactors(self._pair_values(types, actions)))
+        return Utilities(individual, PairFactors(self._pair_values(type_vectors, num_actions)))
 
     def _pair_values(
-        self, types: Float[Array, "slot type"], actions: int
+        self, type_vectors: Float[Array, "slot type"], num_actions: int
     ) -> Float[Array, "other slot action rank"]:
-        slots, width = types.shape
+        """Return the factors of all ordered pairs.
+
+        The first layer is applied to agents, partners and learner separately, as in
+        `MLP.apply_to_parts`, so that each type vector is multiplied once and not once per pair.
+        """
+        slots, size = type_vectors.shape
         if slots == 1:
-            return jnp.zeros((0, 1, actions, self.rank), types.dtype)
+            return jnp.zeros((0, 1, num_actions, self.rank), type_vectors.dtype)
         first = self.pair.layers[0]
-        own, other, learner = (first.weight[k * width : (k + 1) * width] for k in range(3))
-        hidden = (types @ own + types[:1] @ learner + first.bias[None])[None]
-        values = self.pair.after_first(hidden + partners(types @ other))
-        return values.reshape(slots - 1, slots, actions, self.rank)
+        agent, partner, learner = (first.weight[n * size : (n + 1) * size] for n in range(3))
+        hidden = (type_vectors @ agent + type_vectors[:1] @ learner + first.bias[None])[None]
+        values = self.pair.after_first_layer(hidden + other_rows(type_vectors @ partner))
+        return values.reshape(slots - 1, slots, num_actions, self.rank)
 
 
-def joint_value(
+def joint_action_value(
     utilities: Utilities, actions: Int[Array, " slot"], present: Bool[Array, " slot"]
 ) -> Float[Array, ""]:
-    """Q(s, a): the sum of everybody's and every pair's utility for a joint action (Eq. 5).
+    """Return the value Q(s, a) of a joint action (Eq. 5).
 
-    Each unordered pair counts once.
+    It is the sum of the individual utilities of all agents and the pairwise utilities of all
+    unordered pairs: each pair counts once.
+
+    Args:
+        utilities: The utilities in the state s.
+        actions: The joint action a, one action per slot.
+        present: Which slots hold an agent.
     """
-    number = utilities.individual.shape[1]
-    chosen = jax.nn.one_hot(actions, number, dtype=utilities.individual.dtype)
-    weighed = utilities.factors.weigh(chosen)
-    alone = jnp.sum(jnp.where(present[:, None], chosen * utilities.individual, 0.0))
-    return alone + utilities.factors.among(weighed, present)
+    num_actions = utilities.individual.shape[1]
+    one_hot = jax.nn.one_hot(actions, num_actions, dtype=utilities.individual.dtype)
+    factors = utilities.factors.expected(one_hot)
+    individual = jnp.sum(jnp.where(present[:, None], one_hot * utilities.individual, 0.0))
+    return individual + utilities.factors.sum_over_pairs(factors, present)
 
 
-def marginal_values(
-    utilities: Utilities, chances: Float[Array, "slot action"], present: Bool[Array, " slot"]
+def marginal_action_values(
+    utilities: Utilities, probs: Float[Array, "slot action"], present: Bool[Array, " slot"]
 ) -> Float[Array, " action"]:
-    """Q(s, a^i): the expected joint value of each action of the learner (Eq. 9).
+    """Return the marginal value of each action a^i of the learner (Eq. 9).
 
-    `chances` are the teammates' action probabilities; the learner's row is not used.
+    It is the expectation of the joint action value over the actions of the teammates, who choose
+    independently. No sum over joint actions is needed.
+
+    Args:
+        utilities: The utilities in the state s.
+        probs: Action probabilities of each agent; the learner's row is not used.
+        present: Which slots hold an agent; the learner's entry is not used.
     """
-    mates = present & (jnp.arange(present.shape[0]) > 0)
-    weighed = utilities.factors.weigh(chances)
-    alone = jnp.sum(jnp.where(mates[:, None], chances * utilities.individual, 0.0))
-    among = utilities.factors.among(weighed, mates)
-    return utilities.individual[0] + utilities.factors.with_learner(weighed, mates) + alone + among
+    teammates = present & (jnp.arange(present.shape[0]) > 0)
+    factors = utilities.factors.expected(probs)
+    individual = jnp.sum(jnp.where(teammates[:, None], probs * utilities.individual, 0.0))
+    pairs = utilities.factors.sum_over_pairs(factors, teammates)
+    own = utilities.individual[0] + utilities.factors.sum_over_learner_pairs(factors, teammates)
+    return own + individual + pairs
 
 
-def best_values(utilities: Utilities, present: Bool[Array, " slot"]) -> Float[Array, " action"]:
-    """The joint value of each action of the learner if the teammates did what suits it best.
+def optimistic_values(
+    utilities: Utilities, present: Bool[Array, " slot"]
+) -> Float[Array, " action"]:
+    """Return the value of each action of the learner if the teammates respond in the best way.
 
-    All their joint actions are tried, so this is for small teams.
+    It is the largest joint action value over all joint actions of the teammates. All of them are
+    tried, num_actions ** (slots - 1) in number, so this is for small teams.
+
+    Args:
+        utilities: The utilities in the state s, with at least two slots.
+        present: Which slots hold an agent.
     """
-    slots, actions = utilities.individual.shape
-    choices = jnp.indices((actions,) * (slots - 1)).reshape(slots - 1, -1).T.astype(jnp.int32)
-    chances = jax.nn.one_hot(choices, actions, dtype=utilities.individual.dtype)
-    learner = jnp.zeros((chances.shape[0], 1, actions), chances.dtype)
-    chances = jnp.concatenate([learner, chances], axis=1)
-    each = jax.vmap(marginal_values, in_axes=(None, 0, None))(utilities, chances, present)
-    return jnp.max(each, axis=0)
+    slots, num_actions = utilities.individual.shape
+    choices = jnp.indices((num_actions,) * (slots - 1)).reshape(slots - 1, -1).T.astype(jnp.int32)
+    teammates = jax.nn.one_hot(choices, num_actions, dtype=utilities.individual.dtype)
+    learner = jnp.zeros((teammates.shape[0], 1, num_actions), teammates.dtype)
+    probs = jnp.concatenate([learner, teammates], axis=1)
+    values = jax.vmap(marginal_action_values, in_axes=(None, 0, None))(utilities, probs, present)
+    return jnp.max(values, axis=0)

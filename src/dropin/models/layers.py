@@ -1,4 +1,7 @@
-"""Layers."""
+"""Layers: linear, multilayer perceptron (MLP) and LSTM.
+
+Weights have shape [input, output], so that a layer computes `x @ weight + bias`.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -8,103 +11,167 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+__all__ = ["LSTM", "MLP", "LSTMState", "Linear", "init_weights"]
 
-def draw_weights(
-    key: PRNGKeyArray, bound: float, inputs: int, outputs: int
+
+def init_weights(
+    key: PRNGKeyArray, bound: float, input_size: int, output_size: int
 ) -> tuple[Float[Array, "input output"], Float[Array, " output"]]:
-    """Weights and a bias that are uniform within a bound.
+    """Draw the initial weight matrix and bias of a layer, uniform in [-bound, bound).
 
-    As many numbers as a power of two are drawn, of which the first are used, so that a network with
-    many sizes of layers compiles few programs.
+    The number of samples drawn is rounded up to a power of two and the surplus is dropped, so that
+    networks with many different layer sizes compile only a few sampling programs.
+
+    Args:
+        key: A random key.
+        bound: Largest absolute value.
+        input_size: Number of inputs of the layer.
+        output_size: Number of outputs of the layer.
+
+    Returns:
+        The weight matrix and the bias.
     """
-    enough = 1 << ((inputs + 1) * outputs - 1).bit_length()
-    drawn = jax.random.uniform(key, (enough,), minval=-bound, maxval=bound)
-    return _cut(drawn, inputs, outputs)
+    num_samples = 1 << ((input_size + 1) * output_size - 1).bit_length()
+    samples = jax.random.uniform(key, (num_samples,), minval=-bound, maxval=bound)
+    return _weight_and_bias(samples, input_size, output_size)
 
 
 @partial(jax.jit, static_argnums=(1, 2))
-def _cut(
-    drawn: Float[Array, " number"], inputs: int, outputs: int
+def _weight_and_bias(
+    samples: Float[Array, " sample"], input_size: int, output_size: int
 ) -> tuple[Float[Array, "input output"], Float[Array, " output"]]:
-    rows = drawn[: (inputs + 1) * outputs].reshape(inputs + 1, outputs)
+    """Cut the weight matrix and the bias out of a long vector, in one compiled program."""
+    rows = samples[: (input_size + 1) * output_size].reshape(input_size + 1, output_size)
     return rows[:-1], rows[-1]
 
 
 class Linear(eqx.Module):
-    """x W + b, with W and b uniform within 1 / sqrt(inputs) at the start."""
+    """An affine layer, `x @ weight + bias`.
+
+    Weight and bias are initialised uniformly within 1 / sqrt(input_size).
+
+    Args:
+        input_size: Number of inputs.
+        output_size: Number of outputs.
+        key: A random key for the initial weights.
+    """
 
     weight: Float[Array, "input output"]
     bias: Float[Array, " output"]
 
-    def __init__(self, inputs: int, outputs: int, *, key: PRNGKeyArray):
-        self.weight, self.bias = draw_weights(key, inputs**-0.5, inputs, outputs)
+    def __init__(self, input_size: int, output_size: int, *, key: PRNGKeyArray):
+        self.weight, self.bias = init_weights(key, input_size**-0.5, input_size, output_size)
 
     def __call__(self, x: Float[Array, "*n input"]) -> Float[Array, "*n output"]:
-        """The layer's output."""
+        """Apply the layer to the last axis of `x`."""
         return x @ self.weight + jnp.expand_dims(self.bias, range(x.ndim - 1))
 
 
 class MLP(eqx.Module):
-    """Linear layers with a ReLU between them."""
+    """A multilayer perceptron: linear layers with a ReLU between them, and none after the last.
+
+    Args:
+        sizes: Number of inputs, then the number of outputs of each layer.
+        key: A random key for the initial weights.
+    """
 
     layers: tuple[Linear, ...]
 
     def __init__(self, sizes: Sequence[int], *, key: PRNGKeyArray):
         keys = jax.random.split(key, len(sizes) - 1)
-        pairs = zip(sizes[:-1], sizes[1:], keys, strict=True)
-        self.layers = tuple(Linear(inputs, outputs, key=k) for inputs, outputs, k in pairs)
+        layer_sizes = zip(sizes[:-1], sizes[1:], keys, strict=True)
+        self.layers = tuple(
+            Linear(input_size, output_size, key=layer_key)
+            for input_size, output_size, layer_key in layer_sizes
+        )
 
     def __call__(self, x: Float[Array, "*n input"]) -> Float[Array, "*n output"]:
-        """The last layer's output."""
-        return self.after_first(self.layers[0](x))
+        """Apply the network to the last axis of `x`."""
+        return self.after_first_layer(self.layers[0](x))
 
-    def of_parts(self, parts: Sequence[Float[Array, "..."]]) -> Float[Array, "..."]:
-        """The output for the concatenation of `parts`, which may broadcast against one another.
+    def apply_to_parts(self, parts: Sequence[Float[Array, "..."]]) -> Float[Array, "..."]:
+        """Apply the network to the concatenation of several arrays, without concatenating them.
 
-        The first layer is applied to each part alone and the results are added: in a network over
-        pairs of agents every agent is multiplied once, not once a partner.
+        The first layer is applied to each part separately and the results are added. In a network
+        over pairs of agents, each agent is then multiplied once, not once per partner.
+
+        Args:
+            parts: Arrays with the same number of axes. Their last axes add up to the input size;
+                the other axes broadcast against one another.
+
+        Returns:
+            The output, with the broadcast leading axes of the parts.
         """
         first = self.layers[0]
-        ends = [0]
+        offsets = [0]
         for part in parts:
-            ends.append(ends[-1] + part.shape[-1])
+            offsets.append(offsets[-1] + part.shape[-1])
         total = jnp.expand_dims(first.bias, range(parts[0].ndim - 1))
-        for part, start, end in zip(parts, ends[:-1], ends[1:], strict=True):
+        for part, start, end in zip(parts, offsets[:-1], offsets[1:], strict=True):
             total = total + part @ first.weight[start:end]
-        return self.after_first(total)
+        return self.after_first_layer(total)
 
-    def after_first(self, x: Float[Array, "*n hidden"]) -> Float[Array, "*n output"]:
-        """The layers that follow the first one, given its output."""
+    def after_first_layer(self, x: Float[Array, "*n hidden"]) -> Float[Array, "*n output"]:
+        """Apply all layers except the first.
+
+        Args:
+            x: Output of the first layer, before its ReLU.
+
+        Returns:
+            The output of the network.
+        """
         for layer in self.layers[1:]:
             x = layer(jax.nn.relu(x))
         return x
 
 
 class LSTMState(eqx.Module):
-    """Hidden and cell state, one row a slot."""
+    """The recurrent state of an LSTM, one row per slot."""
 
-    hidden: Float[Array, "slot unit"]
-    cell: Float[Array, "slot unit"]
+    hidden: Float[Array, "slot hidden"]
+    cell: Float[Array, "slot hidden"]
 
 
 class LSTM(eqx.Module):
-    """The standard LSTM with a forget gate; input and hidden state go through one product."""
+    """A standard LSTM cell with a forget gate.
 
-    weight: Float[Array, "both gates"]
+    All four gates are computed by one matrix product of the concatenated input and hidden state.
+    Weight and bias are initialised uniformly within 1 / sqrt(hidden_size).
+
+    Args:
+        input_size: Number of inputs.
+        hidden_size: Size of the hidden state and of the cell state.
+        key: A random key for the initial weights.
+    """
+
+    weight: Float[Array, "input_and_hidden gates"]
+    """Rows: input, then hidden state. Columns: input gate, forget gate, candidate, output gate."""
     bias: Float[Array, " gates"]
 
-    def __init__(self, inputs: int, units: int, *, key: PRNGKeyArray):
-        self.weight, self.bias = draw_weights(key, units**-0.5, inputs + units, 4 * units)
+    def __init__(self, input_size: int, hidden_size: int, *, key: PRNGKeyArray):
+        self.weight, self.bias = init_weights(
+            key, hidden_size**-0.5, input_size + hidden_size, 4 * hidden_size
+        )
 
-    def start(self, slots: int) -> LSTMState:
-        """The state of those who have just arrived: zero."""
-        zero = jnp.zeros((slots, self.bias.shape[0] // 4), self.bias.dtype)
-        return LSTMState(zero, zero)
+    def init_state(self, slots: int) -> LSTMState:
+        """Return the state of agents that have just arrived: zeros.
+
+        Args:
+            slots: Number of slots.
+        """
+        zeros = jnp.zeros((slots, self.bias.shape[0] // 4), self.bias.dtype)
+        return LSTMState(zeros, zeros)
 
     def __call__(self, x: Float[Array, "slot input"], state: LSTMState) -> LSTMState:
-        """One step."""
-        both = jnp.concatenate([x, state.hidden], axis=1)
-        gates = both @ self.weight + self.bias[None]
-        enter, forget, new, show = jnp.split(gates, 4, axis=1)
-        cell = jax.nn.sigmoid(forget) * state.cell + jax.nn.sigmoid(enter) * jnp.tanh(new)
-        return LSTMState(jax.nn.sigmoid(show) * jnp.tanh(cell), cell)
+        """Return the state after one time step.
+
+        Args:
+            x: The input of each slot.
+            state: The state before the step.
+        """
+        inputs = jnp.concatenate([x, state.hidden], axis=1)
+        gates = inputs @ self.weight + self.bias[None]
+        input_gate, forget_gate, candidate, output_gate = jnp.split(gates, 4, axis=1)
+        remembered = jax.nn.sigmoid(forget_gate) * state.cell
+        cell = remembered + jax.nn.sigmoid(input_gate) * jnp.tanh(candidate)
+        return LSTMState(jax.nn.sigmoid(output_gate) * jnp.tanh(cell), cell)

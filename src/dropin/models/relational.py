@@ -1,4 +1,4 @@
-"""Message passing between all nodes of a graph, in small networks."""
+"""Message passing between the nodes of a complete graph."""
 
 import equinox as eqx
 import jax
@@ -7,57 +7,80 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from dropin.models.layers import MLP
 
+__all__ = ["RelationalBlock"]
 
-class Block(eqx.Module):
-    """A block of a relational forward model.
 
-    Every node gets the sum of a message from every other node, and from that and its own vector
-    a new one.
+class RelationalBlock(eqx.Module):
+    """A block of a relational forward model (Tacchetti et al., 2019).
+
+    Each node receives a message from every other node. The sum of the messages and the node's own
+    vector give its new vector.
+
+    Args:
+        input_size: Size of the vector of a node.
+        hidden_size: Size of the hidden layer of both networks.
+        output_size: Size of a message and of the new vector of a node.
+        keys: Random keys for the initial weights of the message and the node network.
     """
 
     message: MLP
+    """From the vectors of sender and receiver, in this order, to a message."""
     node: MLP
+    """From the vector of a node and the sum of its messages to its new vector."""
 
     def __init__(
-        self, inputs: int, hidden: int, outputs: int, *, keys: tuple[PRNGKeyArray, PRNGKeyArray]
+        self,
+        input_size: int,
+        hidden_size: int,
+        output_size: int,
+        *,
+        keys: tuple[PRNGKeyArray, PRNGKeyArray],
     ):
-        self.message = MLP([2 * inputs, hidden, outputs], key=keys[0])
-        self.node = MLP([inputs + outputs, hidden, outputs], key=keys[1])
+        self.message = MLP([2 * input_size, hidden_size, output_size], key=keys[0])
+        self.node = MLP([input_size + output_size, hidden_size, output_size], key=keys[1])
 
     def __call__(
         self,
         nodes: Float[Array, "node input"],
         present: Bool[Array, " node"],
-        wanted: Int[Array, " wanted"] | None = None,
-    ) -> Float[Array, "wanted output"]:
-        """The new vector of each node, or of the wanted ones.
+        receivers: Int[Array, " receiver"] | None = None,
+    ) -> Float[Array, "receiver output"]:
+        """Return the new vectors of the nodes.
 
-        Those who are not present send nothing.
+        Args:
+            nodes: The vector of each node.
+            present: Which nodes send messages.
+            receivers: Indices of the nodes whose new vectors are computed; all nodes by default.
+
+        Returns:
+            One row per receiver, in the order of `receivers`. A node that is not present gets a
+            row as well, computed from the messages of the nodes that are.
         """
-        number = jnp.arange(nodes.shape[0])
-        who = number if wanted is None else wanted
-        mine = nodes if wanted is None else nodes[wanted]
-        senders = present[None, :] & (who[:, None] != number[None])
-        return self.node.of_parts([mine, self._received(nodes, mine, senders)])
+        indices = jnp.arange(nodes.shape[0])
+        receiver_indices = indices if receivers is None else receivers
+        receiver_nodes = nodes if receivers is None else nodes[receivers]
+        sends = present[None, :] & (receiver_indices[:, None] != indices[None])
+        messages = self._sum_messages(nodes, receiver_nodes, sends)
+        return self.node.apply_to_parts([receiver_nodes, messages])
 
-    def _received(
+    def _sum_messages(
         self,
         nodes: Float[Array, "node input"],
-        mine: Float[Array, "wanted input"],
-        senders: Bool[Array, "wanted node"],
-    ) -> Float[Array, "wanted output"]:
-        """The sum of the messages to each node.
+        receiver_nodes: Float[Array, "receiver input"],
+        sends: Bool[Array, "receiver node"],
+    ) -> Float[Array, "receiver output"]:
+        """Return the sum of the messages to each receiver.
 
-        The last layer of the message is linear, so it is applied to the sum of its inputs and not
-        to every message.
+        The last layer of the message network is linear, so it is applied once to the sum of the
+        hidden vectors and not to every message.
         """
         first, last = self.message.layers
-        width = nodes.shape[1]
-        sent = nodes @ first.weight[:width]
-        heard = mine @ first.weight[width:] + first.bias[None]
-        total = jnp.zeros_like(heard)
-        for sender in range(nodes.shape[0]):  # One after another: no array of all pairs is made.
-            hidden = jax.nn.relu(sent[None, sender] + heard)
-            total = total + jnp.where(senders[:, sender, None], hidden, 0.0)
-        count = jnp.sum(senders, axis=1, dtype=nodes.dtype)
-        return total @ last.weight + count[:, None] * last.bias[None]
+        size = nodes.shape[1]
+        from_sender = nodes @ first.weight[:size]
+        from_receiver = receiver_nodes @ first.weight[size:] + first.bias[None]
+        total = jnp.zeros_like(from_receiver)
+        for sender in range(nodes.shape[0]):  # One at a time: no array of all pairs is made.
+            hidden = jax.nn.relu(from_sender[None, sender] + from_receiver)
+            total = total + jnp.where(sends[:, sender, None], hidden, 0.0)
+        num_messages = jnp.sum(sends, axis=1, dtype=nodes.dtype)
+        return total @ last.weight + num_messages[:, None] * last.bias[None]

@@ -1,4 +1,4 @@
-"""Type inference: what behaviour so far says about an agent (paper: section 4.2, appendix C)."""
+"""Type inference: a type vector for each agent (section 4.2 and appendix C of the paper)."""
 
 import equinox as eqx
 import jax
@@ -7,14 +7,24 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from dropin.models.layers import LSTM, MLP, Linear, LSTMState
 
-Recall = LSTMState | None
-"""What a network of types remembers, if it has a memory."""
+__all__ = ["FeedforwardTypeNetwork", "TypeMemory", "TypeNetwork"]
+
+TypeMemory = LSTMState | None
+"""The memory of a type network; None if the network is not recurrent."""
 
 
 class TypeNetwork(eqx.Module):
-    """Two layers, an LSTM and a layer, the same for every agent; the output is the type vector.
+    """A recurrent network that infers the type of each agent from its behaviour so far.
 
-    Between the first two layers and after the LSTM there is a ReLU.
+    Two linear layers with a ReLU between them, an LSTM, a ReLU and another linear layer, whose
+    output is the type vector. All slots share the weights, and each has a memory of its own.
+
+    Args:
+        input_size: Number of agent features plus number of shared features.
+        hidden_size: Size of the two layers before the LSTM.
+        lstm_size: Size of the hidden state of the LSTM.
+        output_size: Size of a type vector.
+        key: A random key for the initial weights.
     """
 
     first: Linear
@@ -22,62 +32,111 @@ class TypeNetwork(eqx.Module):
     lstm: LSTM
     last: Linear
 
-    def __init__(self, inputs: int, units: int, memory: int, outputs: int, *, key: PRNGKeyArray):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        lstm_size: int,
+        output_size: int,
+        *,
+        key: PRNGKeyArray,
+    ):
         keys = jax.random.split(key, 4)
-        self.first = Linear(inputs, units, key=keys[0])
-        self.second = Linear(units, units, key=keys[1])
-        self.lstm = LSTM(units, memory, key=keys[2])
-        self.last = Linear(memory, outputs, key=keys[3])
+        self.first = Linear(input_size, hidden_size, key=keys[0])
+        self.second = Linear(hidden_size, hidden_size, key=keys[1])
+        self.lstm = LSTM(hidden_size, lstm_size, key=keys[2])
+        self.last = Linear(lstm_size, output_size, key=keys[3])
 
-    def start(self, slots: int) -> LSTMState:
-        """The memory at the start of an episode."""
-        return self.lstm.start(slots)
+    def init_memory(self, slots: int) -> LSTMState:
+        """Return the memory at the start of an episode: zeros.
+
+        Args:
+            slots: Number of slots.
+        """
+        return self.lstm.init_state(slots)
 
     def __call__(
         self,
-        memory: Recall,
+        memory: TypeMemory,
         agents: Float[Array, "slot feature"],
         shared: Float[Array, " shared"],
         arrived: Bool[Array, " slot"],
     ) -> tuple[Float[Array, "slot type"], LSTMState]:
-        """Type vectors, and the memory afterwards; newcomers start from zero (Eq. 14)."""
+        """Return the type vectors after one more observation.
+
+        Args:
+            memory: The memory after the previous observation, or that of `init_memory`.
+            agents: The features x of each agent.
+            shared: The shared features u.
+            arrived: Which agents have just arrived. Their memory is reset to zero before it is
+                used (Eq. 15, appendix C); nothing else resets it.
+
+        Returns:
+            The type vectors, and the memory to pass in with the next observation.
+        """
         assert memory is not None
-        kept = jax.tree.map(lambda rows: jnp.where(arrived[:, None], 0.0, rows), memory)
-        x = self.second(jax.nn.relu(self.first(_together(agents, shared))))
-        after = self.lstm(x, kept)
-        return self.last(jax.nn.relu(after.hidden)), after
+        state = jax.tree.map(lambda rows: jnp.where(arrived[:, None], 0.0, rows), memory)
+        x = self.second(jax.nn.relu(self.first(_append_shared(agents, shared))))
+        state = self.lstm(x, state)
+        return self.last(jax.nn.relu(state.hidden)), state
 
 
-class Impression(eqx.Module):
-    """The same without memory: a layer stands in the place of the LSTM.
+class FeedforwardTypeNetwork(eqx.Module):
+    """A type network without memory: the LSTM is replaced by a linear layer and a ReLU.
 
-    It serves those who train with partners of their own, of whom there is nothing to infer.
+    For learners that train together with partners of their own, whose types need no inference. It
+    is called in the same way as `TypeNetwork`.
+
+    Args:
+        input_size: Number of agent features plus number of shared features.
+        hidden_size: Size of the first two layers.
+        lstm_size: Size of the layer that replaces the LSTM.
+        output_size: Size of a type vector.
+        key: A random key for the initial weights.
     """
 
     layers: MLP
 
-    def __init__(self, inputs: int, units: int, memory: int, outputs: int, *, key: PRNGKeyArray):
-        self.layers = MLP([inputs, units, units, memory, outputs], key=key)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        lstm_size: int,
+        output_size: int,
+        *,
+        key: PRNGKeyArray,
+    ):
+        self.layers = MLP([input_size, hidden_size, hidden_size, lstm_size, output_size], key=key)
 
-    def start(self, slots: int) -> None:
-        """There is no memory."""
+    def init_memory(self, slots: int) -> None:
+        """Return None: there is no memory."""
         del slots
 
     def __call__(
         self,
-        memory: Recall,
+        memory: TypeMemory,
         agents: Float[Array, "slot feature"],
         shared: Float[Array, " shared"],
         arrived: Bool[Array, " slot"],
     ) -> tuple[Float[Array, "slot type"], None]:
-        """Type vectors."""
+        """Return the type vectors for one observation.
+
+        Args:
+            memory: Not used.
+            agents: The features x of each agent.
+            shared: The shared features u.
+            arrived: Not used.
+
+        Returns:
+            The type vectors, and None in place of a memory.
+        """
         del memory, arrived
-        return self.layers(_together(agents, shared)), None
+        return self.layers(_append_shared(agents, shared)), None
 
 
-def _together(
+def _append_shared(
     agents: Float[Array, "slot feature"], shared: Float[Array, " shared"]
 ) -> Float[Array, "slot input"]:
-    """What there is to see of each agent, and of all."""
-    everybody = jnp.broadcast_to(shared[None], (agents.shape[0], shared.shape[0]))
-    return jnp.concatenate([agents, everybody], axis=1)
+    """Append the shared features to the features of each agent."""
+    repeated = jnp.broadcast_to(shared[None], (agents.shape[0], shared.shape[0]))
+    return jnp.concatenate([agents, repeated], axis=1)

@@ -1,4 +1,4 @@
-"""One episode, step by step, for showing it."""
+"""Recordings of single episodes, step by step, to show them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,33 +6,43 @@ from dataclasses import dataclass
 import equinox as eqx
 import jax
 
-from dropin.adhoc import AdHoc, EnvState, TimeStep
-from dropin.players import Player
+from dropin.core.observation import TimeStep
+from dropin.env import AnyEnv, AnyEnvState
+from dropin.policies import Policy
+
+__all__ = ["Frame", "record_episode"]
 
 
 @dataclass(frozen=True)
-class Moment:
-    """A state and, but for the last one, the step that follows it."""
+class Frame:
+    """A state of an episode and the step that follows it."""
 
-    state: EnvState
+    state: AnyEnvState
     step: TimeStep | None
+    """None for the last state."""
     score: float
     """The learner's return so far."""
 
 
-def record(env: AdHoc, player: Player, seed: int) -> Iterator[Moment]:
-    """The moments of one episode with `player` in slot 0, the last state included."""
+def record_episode(env: AnyEnv, policy: Policy, seed: int) -> Iterator[Frame]:
+    """Play one episode and yield its frames, the last state included.
+
+    Args:
+        env: The environment.
+        policy: The policy in slot 0.
+        seed: The same seed gives the same episode.
+    """
     key = jax.random.key(seed)
-    choose, advance = eqx.filter_jit(player.act), eqx.filter_jit(env.step)
-    key, first = jax.random.split(key)
-    state, seen = eqx.filter_jit(env.reset)(first)
-    memory = player.start(env.slots)
+    act, advance = eqx.filter_jit(policy.act), eqx.filter_jit(env.step)
+    key, reset_key = jax.random.split(key)
+    state, observation = eqx.filter_jit(env.reset)(reset_key)
+    memory = policy.init_memory(env.slots)
     score, done = 0.0, False
     while not done:
-        key, choosing, stepping = jax.random.split(key, 3)
-        action, memory = choose(choosing, state, seen, memory)
-        following, step = advance(stepping, state, action, restart=False)
-        yield Moment(state, step, score)
-        state, seen = following, step.final
+        key, act_key, step_key = jax.random.split(key, 3)
+        action, memory = act(act_key, env, state, observation, memory)
+        following, step = advance(step_key, state, action, auto_reset=False)
+        yield Frame(state, step, score)
+        state, observation = following, step.final_observation
         score, done = score + float(step.reward), bool(step.done)
-    yield Moment(state, None, score)
+    yield Frame(state, None, score)

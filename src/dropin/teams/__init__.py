@@ -1,1 +1,1 @@
-"""Teams: pools of types, and the openness by which teammates come and go."""
+"""Teams: openness, pools and the base of types; nothing of a single game."""

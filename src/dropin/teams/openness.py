@@ -1,146 +1,181 @@
-"""Openness: who leaves, who enters and when.
+"""Openness: the process that decides who leaves, who enters and when.
 
-An openness is asked once at the start of an episode who is there, and after every step who leaves
-and who enters. It never moves the learner (slot 0), keeps to the seats that the team limit
+`reset` says who is present at the start of an episode, `step` says after every step who leaves and
+who enters. Openness never moves the learner (slot 0), stays within the slots that the team limit
 allows, and leaves the learner at least one teammate.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from dropin.dice import Dice
-from dropin.errors import InputError
+from dropin._xla.random import StepRNG
+from dropin.core.errors import InputError
 
-LEAST = 2
+__all__ = [
+    "MIN_TEAM_SIZE",
+    "Churn",
+    "Closed",
+    "Durations",
+    "Openness",
+    "Scripted",
+    "require_one_side",
+]
+
+MIN_TEAM_SIZE = 2
 """The learner and at least one teammate."""
 
 
 @runtime_checkable
 class Openness(Protocol):
-    """The process that decides who is there."""
+    """The process that decides who is present."""
 
-    def check(self, sides: tuple[int, ...], limit: int) -> None:
-        """Raise `InputError` when the process does not fit these slots and this limit."""
+    def validate(self, sides: tuple[int, ...], limit: int) -> None:
+        """Raise `InputError` when the process does not fit these slots and this team limit."""
         ...
 
-    def most_agents(self, slots: int, horizon: int) -> int:
-        """How many agents can be present, one after another, in an episode of so many steps."""
+    def max_agents_per_episode(self, slots: int, horizon: int) -> int:
+        """Return the most agents that can appear in an episode, one after another included."""
         ...
 
-    def start(self, dice: Dice, seats: Bool[Array, " slot"]) -> tuple[Any, Bool[Array, " slot"]]:
-        """The state of the process at the start of an episode, and who is present.
+    def reset(
+        self, rng: StepRNG, usable_slots: Bool[Array, " slot"]
+    ) -> tuple[PyTree, Bool[Array, " slot"]]:
+        """Start an episode.
 
-        Seats are the slots that can be taken; with one side the first ones, up to the team limit.
+        Args:
+            rng: Random numbers of this step.
+            usable_slots: Which slots may be occupied; without opponents the first ones, up to the
+                team limit.
+
+        Returns:
+            The state of the process, and which slots are occupied.
         """
         ...
 
     def step(
         self,
-        dice: Dice,
-        state: Any,
+        rng: StepRNG,
+        state: PyTree,
         present: Bool[Array, " slot"],
-        seats: Bool[Array, " slot"],
-        happened: Any,
-    ) -> tuple[Any, Bool[Array, " slot"], Bool[Array, " slot"]]:
-        """The next state, and which slots are left and then entered at the end of a step.
+        usable_slots: Bool[Array, " slot"],
+        events: PyTree,
+    ) -> tuple[PyTree, Bool[Array, " slot"], Bool[Array, " slot"]]:
+        """Decide who leaves and who enters at the end of a step.
 
-        `present` are those whom the game has left there, `happened` is its account of the step.
+        Args:
+            rng: Random numbers of this step.
+            state: The state of the process.
+            present: Which agents are present after the game's step.
+            usable_slots: Which slots may be occupied.
+            events: The game's record of the step.
+
+        Returns:
+            The next state, which slots are left, and which slots are entered after that.
         """
         ...
 
 
-def one_side(name: str, sides: tuple[int, ...]) -> None:
-    """Raise `InputError` if there are opponents."""
+def require_one_side(name: str, sides: tuple[int, ...]) -> None:
+    """Raise `InputError` if there are opponents.
+
+    Args:
+        name: What does not allow opponents, for the message.
+        sides: The side of every slot.
+    """
     if any(sides):
         raise InputError(f"{name} is for teams without opponents.")
 
 
 def _first(candidates: Bool[Array, " n"], number: Int[Array, ""]) -> Bool[Array, " n"]:
-    """The first so many of the candidates."""
+    """Select the first `number` candidates."""
     index = jnp.arange(candidates.shape[0])
     before = jnp.sum(candidates[None, :] & (index[None, :] < index[:, None]), axis=1)
     return candidates & (before < number)
 
 
-def _some(
+def _sample(
     noise: Float[Array, " n"], candidates: Bool[Array, " n"], number: Int[Array, ""]
 ) -> Bool[Array, " n"]:
-    """So many of the candidates, chosen uniformly (all of them if there are fewer)."""
+    """Select `number` candidates uniformly, or all of them if there are fewer."""
     before = jnp.sum(candidates[None, :] & (noise[None, :] < noise[:, None]), axis=1)
     return candidates & (before < number)
 
 
 class Closed(eqx.Module):
-    """A fixed team: as many agents as the limit says, all of them there from the start.
+    """A fixed team: as many agents as the limit allows, all present from the start.
 
-    Whoever is taken out by the game does not return.
+    An agent that the game removes does not return.
     """
 
-    def check(self, sides: tuple[int, ...], limit: int) -> None:
-        """Every team can be closed."""
+    def validate(self, sides: tuple[int, ...], limit: int) -> None:
+        """Accept every team."""
         del sides, limit
 
-    def most_agents(self, slots: int, horizon: int) -> int:
-        """One agent a slot."""
+    def max_agents_per_episode(self, slots: int, horizon: int) -> int:
+        """Return one agent per slot."""
         del horizon
         return slots
 
-    def start(
-        self, dice: Dice, seats: Bool[Array, " slot"]
+    def reset(
+        self, rng: StepRNG, usable_slots: Bool[Array, " slot"]
     ) -> tuple[tuple[()], Bool[Array, " slot"]]:
-        """Everybody is there."""
-        del dice
-        return (), seats
+        """Fill the team."""
+        del rng
+        return (), usable_slots
 
     def step(
         self,
-        dice: Dice,
+        rng: StepRNG,
         state: tuple[()],
         present: Bool[Array, " slot"],
-        seats: Bool[Array, " slot"],
-        happened: Any,
+        usable_slots: Bool[Array, " slot"],
+        events: PyTree,
     ) -> tuple[tuple[()], Bool[Array, " slot"], Bool[Array, " slot"]]:
-        """Nobody moves."""
-        del dice, seats, happened
+        """Let nobody leave or enter."""
+        del rng, usable_slots, events
         return state, jnp.zeros_like(present), jnp.zeros_like(present)
 
 
-class Waiting(eqx.Module):
-    """Those present have steps to stay; those who wait sit on a bench with steps to wait."""
+class DurationsState(eqx.Module):
+    """How long agents still stay, and how long those on the bench still wait."""
 
     stay: Int[Array, " slot"]
+    """Steps until the agent in each slot is due to leave."""
     wait: Int[Array, " bench"]
-    seated: Bool[Array, " bench"]
+    """Steps until the agent in each place of the bench is due to enter."""
+    occupied: Bool[Array, " bench"]
+    """Which places of the bench are occupied."""
 
 
-def _range(value: object) -> Int[Array, " 2"]:
+def _int_range(value: object) -> Int[Array, " 2"]:
     return jnp.asarray(value, jnp.int32)
 
 
 class Durations(eqx.Module):
     """Agents stay for a sampled time, then wait for a sampled time before they return.
 
-    An agent that is to stay d steps takes part in d steps and is due to leave at the end of the
-    last; one that is to wait w steps misses w steps. If more are due to leave than may, or more
-    to enter than the limit allows, the choice is uniform and the others stay due.
-    The bench has room for whoever exists but is not there; it costs a counter, not a slot.
+    An agent with an active duration of d takes part in d steps and is due to leave at the end of
+    the last one. An agent with a waiting duration of w misses w steps. If more agents are due to
+    leave than may, or more to enter than the limit allows, the choice is uniform and the others
+    stay due. The bench has a place for every agent that exists but is not present; an agent on
+    the bench costs a counter, not a slot.
     """
 
-    active: Int[Array, " 2"] = eqx.field(converter=_range)
-    """Fewest and most steps to stay."""
-    waiting: Int[Array, " 2"] = eqx.field(converter=_range)
-    """Fewest and most steps to wait."""
+    active: Int[Array, " 2"] = eqx.field(converter=_int_range)
+    """Shortest and longest active duration, in steps."""
+    waiting: Int[Array, " 2"] = eqx.field(converter=_int_range)
+    """Shortest and longest waiting duration, in steps."""
     population: int | None = eqx.field(static=True, default=None)
-    """How many agents exist, the learner included; None: as many as the limit says."""
-    head_start: Int[Array, ""] = eqx.field(
+    """How many agents exist, the learner included; None means as many as the team limit."""
+    initial_extra: Int[Array, ""] = eqx.field(
         converter=lambda value: jnp.asarray(value, jnp.int32), default=0
     )
-    """Steps added to every count at the start of an episode."""
+    """Steps added to every duration at the start of an episode."""
 
     def __check_init__(self) -> None:
         for name in ("active", "waiting"):
@@ -151,125 +186,130 @@ class Durations(eqx.Module):
                     " at least 1 and the longest no shorter."
                 )
 
-    def check(self, sides: tuple[int, ...], limit: int) -> None:
-        """A team cannot be larger than the number of agents that exist."""
-        one_side("Durations", sides)
+    def validate(self, sides: tuple[int, ...], limit: int) -> None:
+        """Raise `InputError` if there are opponents, or fewer agents than the limit."""
+        require_one_side("Durations", sides)
         if self.population is not None and limit > self.population:
             raise InputError(
                 f"Team limit {limit} is above the {self.population} agents that exist."
             )
 
-    def most_agents(self, slots: int, horizon: int) -> int:
-        """Everybody returns as soon and as often as the shortest durations allow."""
+    def max_agents_per_episode(self, slots: int, horizon: int) -> int:
+        """Return the count if everybody returns as soon and as often as possible."""
         exist = self.population or slots
         shortest = int(self.active[0]) + int(self.waiting[0])
         return 1 + (exist - 1) * (1 + horizon // shortest)
 
-    def start(
-        self, dice: Dice, seats: Bool[Array, " slot"]
-    ) -> tuple[Waiting, Bool[Array, " slot"]]:
-        """The team is full; the rest of those who exist wait."""
-        slots, limit = len(seats), jnp.sum(seats)
-        bench = max((self.population or slots) - LEAST, 1)
+    def reset(
+        self, rng: StepRNG, usable_slots: Bool[Array, " slot"]
+    ) -> tuple[DurationsState, Bool[Array, " slot"]]:
+        """Fill the team; all other agents that exist wait."""
+        slots, limit = len(usable_slots), jnp.sum(usable_slots)
+        bench = max((self.population or slots) - MIN_TEAM_SIZE, 1)
         exist = limit if self.population is None else jnp.int32(self.population)
-        state = Waiting(
-            stay=dice.integers(self.active[0], self.active[1], slots) + self.head_start,
-            wait=dice.integers(self.waiting[0], self.waiting[1], bench) + self.head_start,
-            seated=jnp.arange(bench) < exist - limit,
+        state = DurationsState(
+            stay=rng.integers(self.active[0], self.active[1], slots) + self.initial_extra,
+            wait=rng.integers(self.waiting[0], self.waiting[1], bench) + self.initial_extra,
+            occupied=jnp.arange(bench) < exist - limit,
         )
-        return state, seats
+        return state, usable_slots
 
     def step(
         self,
-        dice: Dice,
-        state: Waiting,
+        rng: StepRNG,
+        state: DurationsState,
         present: Bool[Array, " slot"],
-        seats: Bool[Array, " slot"],
-        happened: Any,
-    ) -> tuple[Waiting, Bool[Array, " slot"], Bool[Array, " slot"]]:
-        """Those who are due leave, then those who are due enter."""
-        del happened
+        usable_slots: Bool[Array, " slot"],
+        events: PyTree,
+    ) -> tuple[DurationsState, Bool[Array, " slot"], Bool[Array, " slot"]]:
+        """Let agents that are due leave, then let agents that are due enter."""
+        del events
         slots, bench = state.stay.shape[0], state.wait.shape[0]
         stay, wait = state.stay - 1, state.wait - 1
 
         due = present & (stay <= 0) & (jnp.arange(slots) > 0)
-        leaving = _some(dice.uniform(slots), due, jnp.sum(present) - LEAST)
+        leaving = _sample(rng.uniform(slots), due, jnp.sum(present) - MIN_TEAM_SIZE)
         remaining = present & ~leaving
 
-        ready = state.seated & (wait <= 0)
-        called = _some(dice.uniform(bench), ready, jnp.sum(seats) - jnp.sum(remaining))
+        ready = state.occupied & (wait <= 0)
+        room = jnp.sum(usable_slots) - jnp.sum(remaining)
+        called = _sample(rng.uniform(bench), ready, room)
         entering = _first(~remaining, jnp.sum(called))
-        visit = dice.integers(self.active[0], self.active[1], slots)
-        stay = jnp.where(entering, visit, stay)
+        new_stay = rng.integers(self.active[0], self.active[1], slots)
+        stay = jnp.where(entering, new_stay, stay)
 
-        # Nobody on the bench has a name, so the leavers sit down anywhere.
-        kept = state.seated & ~called
-        sitting_down = _first(~kept, jnp.sum(leaving))
-        pause = dice.integers(self.waiting[0], self.waiting[1], bench)
-        wait = jnp.where(sitting_down, pause, wait)
-        return Waiting(stay, wait, kept | sitting_down), leaving, entering
+        # Agents on the bench have no identity, so leavers take any free place.
+        still_waiting = state.occupied & ~called
+        sitting_down = _first(~still_waiting, jnp.sum(leaving))
+        new_wait = rng.integers(self.waiting[0], self.waiting[1], bench)
+        wait = jnp.where(sitting_down, new_wait, wait)
+        return DurationsState(stay, wait, still_waiting | sitting_down), leaving, entering
 
 
-class Events(eqx.Module):
-    """Now and then one or two teammates leave, and now and then one or two enter."""
+class Churn(eqx.Module):
+    """In every step, with a fixed probability, one or two teammates leave, and likewise enter."""
 
-    first: int = eqx.field(static=True, default=3)
-    """How many agents there are at the start, the learner included, if the limit allows."""
-    chance: Float[Array, ""] = eqx.field(
+    initial_size: int = eqx.field(static=True, default=3)
+    """Number of agents at the start, the learner included, if the limit allows."""
+    probability: Float[Array, ""] = eqx.field(
         converter=lambda value: jnp.asarray(value, jnp.float32), default=0.05
     )
-    """How likely it is in a step that some leave, and how likely that some enter."""
-    two: Float[Array, ""] = eqx.field(
+    """Probability that some leave in a step, and that some enter."""
+    pair_probability: Float[Array, ""] = eqx.field(
         converter=lambda value: jnp.asarray(value, jnp.float32), default=0.3
     )
-    """How likely it is that there are two of them."""
-    stay: Int[Array, ""] = eqx.field(
+    """Probability that it is two of them."""
+    min_stay: Int[Array, ""] = eqx.field(
         converter=lambda value: jnp.asarray(value, jnp.int32), default=26
     )
-    """Fewest steps to stay."""
+    """Fewest steps that an agent stays."""
 
     def __check_init__(self) -> None:
-        for name in ("chance", "two"):
+        for name in ("probability", "pair_probability"):
             value = float(getattr(self, name))
             if not 0 <= value <= 1:
-                raise InputError(f"The chance {name!r} of openness is {value:g}, not within 0..1.")
-        if self.first < LEAST:
-            raise InputError(f"A team starts with at least {LEAST} agents, not {self.first}.")
+                raise InputError(f"Churn's {name} is {value:g}, but it has to be within 0 to 1.")
+        if self.initial_size < MIN_TEAM_SIZE:
+            raise InputError(
+                f"A team starts with at least {MIN_TEAM_SIZE} agents, not {self.initial_size}."
+            )
 
-    def check(self, sides: tuple[int, ...], limit: int) -> None:
-        """Any team without opponents can be open in this way."""
+    def validate(self, sides: tuple[int, ...], limit: int) -> None:
+        """Raise `InputError` if there are opponents."""
         del limit
-        one_side("Events", sides)
+        require_one_side("Churn", sides)
 
-    def most_agents(self, slots: int, horizon: int) -> int:
-        """Everybody leaves as soon as possible and is followed by another at once."""
-        return 1 + (slots - 1) * (1 + horizon // max(int(self.stay), 1))
+    def max_agents_per_episode(self, slots: int, horizon: int) -> int:
+        """Return the count if everybody leaves as soon as possible and is replaced at once."""
+        return 1 + (slots - 1) * (1 + horizon // max(int(self.min_stay), 1))
 
-    def start(
-        self, dice: Dice, seats: Bool[Array, " slot"]
+    def reset(
+        self, rng: StepRNG, usable_slots: Bool[Array, " slot"]
     ) -> tuple[Int[Array, " slot"], Bool[Array, " slot"]]:
-        """The first few; the state is how long each has been there."""
-        del dice
-        slots = len(seats)
-        return jnp.zeros(slots, jnp.int32), seats & (jnp.arange(slots) < self.first)
+        """Start with the first slots; the state is how long each agent has been present."""
+        del rng
+        slots = len(usable_slots)
+        first = jnp.arange(slots) < self.initial_size
+        return jnp.zeros(slots, jnp.int32), usable_slots & first
 
     def step(
         self,
-        dice: Dice,
+        rng: StepRNG,
         state: Int[Array, " slot"],
         present: Bool[Array, " slot"],
-        seats: Bool[Array, " slot"],
-        happened: Any,
+        usable_slots: Bool[Array, " slot"],
+        events: PyTree,
     ) -> tuple[Int[Array, " slot"], Bool[Array, " slot"], Bool[Array, " slot"]]:
-        """Some who have been there long enough leave, then others enter."""
-        del happened
-        slots, limit = len(present), jnp.sum(seats)
-        happens, pair = dice.uniform(2) < self.chance, dice.uniform(2) < self.two
-        number = jnp.where(happens, jnp.where(pair, 2, 1), 0)
+        """Let some agents that have stayed long enough leave, then let others enter."""
+        del events
+        slots, limit = len(present), jnp.sum(usable_slots)
+        happens = rng.uniform(2) < self.probability
+        is_pair = rng.uniform(2) < self.pair_probability
+        number = jnp.where(happens, jnp.where(is_pair, 2, 1), 0)
         age = state + 1
-        due = present & (age >= self.stay) & (jnp.arange(slots) > 0)
-        most = jnp.minimum(number[0], jnp.sum(present) - LEAST)
-        leaving = _some(dice.uniform(slots), due, most)
+        due = present & (age >= self.min_stay) & (jnp.arange(slots) > 0)
+        max_leaving = jnp.minimum(number[0], jnp.sum(present) - MIN_TEAM_SIZE)
+        leaving = _sample(rng.uniform(slots), due, max_leaving)
         remaining = present & ~leaving
         entering = _first(~remaining, jnp.minimum(number[1], limit - jnp.sum(remaining)))
         return jnp.where(entering, 0, age), leaving, entering
@@ -278,20 +318,20 @@ class Events(eqx.Module):
 class Scripted(eqx.Module):
     """A schedule given as data.
 
-    `Scripted([1, 2], [(10, "leaves", 1), (12, "enters", 3)])`: teammates in slots 1 and 2 at the
-    start; at the end of step 10 slot 1 is left, at the end of step 12 slot 3 is entered. Within a
-    step those who leave do so before others enter.
+    `Scripted([1, 2], [(10, "leaves", 1), (12, "enters", 3)])` has teammates in slots 1 and 2 at
+    the start; slot 1 is left at the end of step 10, slot 3 is entered at the end of step 12.
+    Within a step agents leave before others enter.
     """
 
-    first: tuple[int, ...] = eqx.field(static=True)
+    initial_slots: tuple[int, ...] = eqx.field(static=True)
     """The slots of the teammates at the start."""
-    events: tuple[tuple[int, str, int], ...] = eqx.field(static=True)
-    """(step, "leaves" or "enters", slot), steps counted from 1."""
+    schedule: tuple[tuple[int, str, int], ...] = eqx.field(static=True)
+    """Entries (step, "leaves" or "enters", slot); steps are counted from 1."""
 
-    def __init__(self, first: Sequence[int], events: Sequence[tuple[int, str, int]]):
-        self.first = tuple(first)
-        self.events = tuple(sorted((step, what, slot) for step, what, slot in events))
-        for step, what, slot in self.events:
+    def __init__(self, initial_slots: Sequence[int], schedule: Sequence[tuple[int, str, int]]):
+        self.initial_slots = tuple(initial_slots)
+        self.schedule = tuple(sorted((step, what, slot) for step, what, slot in schedule))
+        for step, what, slot in self.schedule:
             if what not in ("leaves", "enters"):
                 raise InputError(
                     f"Step {step} of the schedule says slot {slot} {what!r}: it can be 'leaves'"
@@ -300,21 +340,20 @@ class Scripted(eqx.Module):
             if step < 1:
                 raise InputError(f"The schedule names step {step}, but steps count from 1.")
 
-    def check(self, sides: tuple[int, ...], limit: int) -> None:
-        """Follow the schedule once: every slot exists, every event is possible."""
-        one_side("A schedule", sides)
+    def validate(self, sides: tuple[int, ...], limit: int) -> None:
+        """Follow the schedule once; raise `InputError` if an entry is impossible."""
+        require_one_side("A schedule", sides)
         slots = len(sides)
-        present = set(self.first)
-        for slot in [*self.first, *(slot for _, _, slot in self.events)]:
+        present = set(self.initial_slots)
+        for slot in [*self.initial_slots, *(slot for _, _, slot in self.schedule)]:
             if not 1 <= slot < slots:
                 raise InputError(
                     f"The schedule names slot {slot}, but teammates have slots 1 to {slots - 1}."
                 )
         self._check_size(0, len(present) + 1, limit)
-        steps = sorted({step for step, _, _ in self.events})
-        for step in steps:
+        for step in sorted({step for step, _, _ in self.schedule}):
             # "leaves" is done before "enters".
-            for when, what, slot in sorted(self.events, key=lambda event: event[1], reverse=True):
+            for when, what, slot in sorted(self.schedule, key=lambda entry: entry[1], reverse=True):
                 if when != step:
                     continue
                 if (slot in present) == (what == "enters"):
@@ -326,46 +365,49 @@ class Scripted(eqx.Module):
             self._check_size(step, len(present) + 1, limit)
 
     def _check_size(self, step: int, size: int, limit: int) -> None:
-        if not LEAST <= size <= limit:
+        if not MIN_TEAM_SIZE <= size <= limit:
             raise InputError(
                 f"After step {step} of the schedule the team has {size} agents, but it has to"
-                f" have between {LEAST} and the limit of {limit}."
+                f" have between {MIN_TEAM_SIZE} and the limit of {limit}."
             )
 
-    def most_agents(self, slots: int, horizon: int) -> int:
-        """The learner, the first teammates and every entrant."""
+    def max_agents_per_episode(self, slots: int, horizon: int) -> int:
+        """Count the learner, the initial teammates and every entry."""
         del slots, horizon
-        return 1 + len(self.first) + sum(what == "enters" for _, what, _ in self.events)
+        entries = sum(what == "enters" for _, what, _ in self.schedule)
+        return 1 + len(self.initial_slots) + entries
 
-    def start(
-        self, dice: Dice, seats: Bool[Array, " slot"]
+    def reset(
+        self, rng: StepRNG, usable_slots: Bool[Array, " slot"]
     ) -> tuple[Int[Array, ""], Bool[Array, " slot"]]:
-        """The teammates named first; the state is the number of steps taken."""
-        del dice
-        return jnp.int32(0), jnp.asarray(np.isin(np.arange(len(seats)), [0, *self.first]))
+        """Start with the initial teammates; the state is the number of steps taken."""
+        del rng
+        slots = np.arange(len(usable_slots))
+        return jnp.int32(0), jnp.asarray(np.isin(slots, [0, *self.initial_slots]))
 
     def step(
         self,
-        dice: Dice,
+        rng: StepRNG,
         state: Int[Array, ""],
         present: Bool[Array, " slot"],
-        seats: Bool[Array, " slot"],
-        happened: Any,
+        usable_slots: Bool[Array, " slot"],
+        events: PyTree,
     ) -> tuple[Int[Array, ""], Bool[Array, " slot"], Bool[Array, " slot"]]:
-        """What the schedule says for this step, as far as the limit allows."""
-        del dice, happened
-        leaving = self._named("leaves", state + 1, present) & present
-        entering = self._named("enters", state + 1, present) & (leaving | ~present)
-        leaving = _first(leaving, jnp.sum(present) + jnp.sum(entering) - LEAST)
+        """Do what the schedule says for this step, as far as the limit allows."""
+        del rng, events
+        leaving = self._scheduled("leaves", state + 1, present) & present
+        entering = self._scheduled("enters", state + 1, present) & (leaving | ~present)
+        leaving = _first(leaving, jnp.sum(present) + jnp.sum(entering) - MIN_TEAM_SIZE)
         remaining = present & ~leaving
-        room = jnp.sum(seats) - jnp.sum(remaining)
+        room = jnp.sum(usable_slots) - jnp.sum(remaining)
         return state + 1, leaving, _first(entering & ~remaining, room)
 
-    def _named(
+    def _scheduled(
         self, what: str, step: Int[Array, ""], present: Bool[Array, " slot"]
     ) -> Bool[Array, " slot"]:
+        """Return which slots the schedule names for a step."""
         named = jnp.zeros_like(present)
-        for when, does, slot in self.events:
+        for when, does, slot in self.schedule:
             if does == what:
                 named = named | ((step == when) & (jnp.arange(present.shape[0]) == slot))
         return named

@@ -1,56 +1,74 @@
-"""A pool: the types that newcomers are drawn from, and how the mixed team acts."""
+"""The pool of types that newcomers are drawn from, and how a mixed team acts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, UInt32
+from jaxtyping import Array, Bool, Int, PyTree, UInt32
 
-from dropin.dice import Dice
-from dropin.errors import InputError
-from dropin.settle import settle
-from dropin.teams.types import Scene, Type, as_type
+from dropin._xla.materialize import materialize
+from dropin._xla.random import StepRNG
+from dropin.core.errors import InputError
+from dropin.teams.types import PolicyInput, Type, as_type
+
+__all__ = ["Observer", "Pool", "Roster", "select"]
 
 Tree = TypeVar("Tree")
 
-Look = Callable[[Dice, Any, UInt32[Array, " slot"]], Any]
-"""How a game's state looks to each agent: (dice, state, character) -> views [slot]."""
+
+@runtime_checkable
+class Observer(Protocol):
+    """How a game's state looks to each agent."""
+
+    def __call__(
+        self, game: Any, rng: StepRNG, state: Any, agent_seed: UInt32[Array, " slot"]
+    ) -> Any:
+        """Return the view of each agent, a pytree with a leading slot axis.
+
+        Args:
+            game: The game, with its parameters.
+            rng: Random numbers of this step.
+            state: The state of the game.
+            agent_seed: Random bits drawn when each agent entered.
+        """
+        ...
 
 
-class Cast(eqx.Module):
-    """Who is who in a team."""
+class Roster(eqx.Module):
+    """Which agent is of which type."""
 
     type: Int[Array, " slot"]
-    """The place of each agent's type in the pool."""
-    character: UInt32[Array, " slot"]
-    memory: tuple[Any, ...]
-    """One pytree a type, with a leading slot axis."""
+    """The index of each agent's type in the pool."""
+    agent_seed: UInt32[Array, " slot"]
+    """Random bits drawn when each agent entered."""
+    memory: tuple[PyTree, ...]
+    """One pytree per type, with a leading slot axis."""
     sides: tuple[int, ...] = eqx.field(static=True)
     """The side of each slot; the slots of a side are neighbours."""
 
 
 class Pool(eqx.Module):
-    """Types with equal chances; each side of a game has its own."""
+    """Types, each drawn with the same probability; each side of a game has its own."""
 
     types: tuple[Type, ...]
-    look: Look
-    alike: bool = eqx.field(static=True)
-    """Whether all who are on one side are of one type, drawn at the start of an episode; otherwise
-    everybody's is drawn, at each entry."""
+    observer: Observer
+    shared_type: bool = eqx.field(static=True)
+    """Whether all agents of a side have one type, drawn at the start of an episode. Otherwise the
+    type of each agent is drawn when it enters."""
 
     def __init__(
         self,
         types: Sequence[Type | Callable[[Any], Int[Array, ""]]],
-        look: Look,
+        observer: Observer,
         *,
-        alike: bool = False,
+        shared_type: bool = False,
     ) -> None:
         self.types = tuple(sorted((as_type(each) for each in types), key=lambda each: each.side))
-        self.look, self.alike = look, alike
+        self.observer, self.shared_type = observer, shared_type
         if not self.types:
             raise InputError("The pool is empty, but newcomers need at least one type.")
         names = [each.name for each in self.types]
@@ -60,105 +78,125 @@ class Pool(eqx.Module):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the types, in the order of their numbers."""
+        """The names of the types, in the order of their indices."""
         return tuple(each.name for each in self.types)
 
-    def check(self, sides: tuple[int, ...]) -> None:
-        """Raise `InputError` if there is a side that has no types."""
-        theirs = [each.side for each in self.types]
+    def validate(self, sides: tuple[int, ...]) -> None:
+        """Raise `InputError` if there is a side without types."""
+        known = [each.side for each in self.types]
         for side in sides:
-            if side not in theirs:
+            if side not in known:
                 raise InputError(f"The pool has no type for side {side} of the game.")
 
-    def start(self, dice: Dice, sides: tuple[int, ...]) -> Cast:
-        """A type, a character and an empty memory for every slot."""
-        bits = dice.bits(2, len(sides))
-        return Cast(
-            type=self._drawn(bits[0], sides),
-            character=bits[1],
-            memory=tuple(each.start(len(sides)) for each in self.types),
+    def reset(self, rng: StepRNG, sides: tuple[int, ...]) -> Roster:
+        """Draw a type and an agent seed for every slot, with empty memories."""
+        bits = rng.bits(2, len(sides))
+        return Roster(
+            type=self._draw_types(bits[0], sides),
+            agent_seed=bits[1],
+            memory=tuple(each.init_memory(len(sides)) for each in self.types),
             sides=sides,
         )
 
-    def _drawn(self, bits: UInt32[Array, " slot"], sides: tuple[int, ...]) -> Int[Array, " slot"]:
-        if self.alike:
+    def _draw_types(
+        self, bits: UInt32[Array, " slot"], sides: tuple[int, ...]
+    ) -> Int[Array, " slot"]:
+        if self.shared_type:
             bits = jnp.concatenate([bits[sides.index(side)][None] for side in sides])
-        theirs = [each.side for each in self.types]
-        first = np.array([theirs.index(side) for side in sides], np.int32)
-        count = np.array([theirs.count(side) for side in sides], np.uint32)
+        known = [each.side for each in self.types]
+        first = np.array([known.index(side) for side in sides], np.int32)
+        count = np.array([known.count(side) for side in sides], np.uint32)
         return jnp.asarray(first) + (bits % count).astype(jnp.int32)
 
-    def enter(self, dice: Dice, cast: Cast, entering: Bool[Array, " slot"]) -> Cast:
-        """Newcomers get a type, a character and an empty memory."""
-        new = self.start(dice, cast.sides)
-        if self.alike:
-            new = replace(new, type=cast.type)
-        return select(entering, new, cast)
+    def spawn(self, rng: StepRNG, roster: Roster, entering: Bool[Array, " slot"]) -> Roster:
+        """Draw a type and an agent seed for each newcomer and clear its memory."""
+        new = self.reset(rng, roster.sides)
+        if self.shared_type:
+            new = replace(new, type=roster.type)
+        return select(entering, new, roster)
 
     def act(
         self,
-        dice: Dice,
-        cast: Cast,
+        rng: StepRNG,
+        game: Any,
+        roster: Roster,
         state: Any,
         arrived: Bool[Array, " slot"],
         first: int = 0,
-    ) -> tuple[Int[Array, " actor"], Cast]:
-        """What the agents in the slots from `first` on do.
+    ) -> tuple[Int[Array, " actor"], Roster]:
+        """Choose the actions of the agents in the slots from `first` on.
 
         Every type plans for every actor of its side and the plan of the actor's own type is
-        selected. The types share their random numbers, since only one plan for an actor is used.
-        """
-        views = self.look(dice, state, cast.character)
-        key = dice.key()
-        actions, memory = [], list(cast.memory)
-        for side in dict.fromkeys(cast.sides[first:]):
-            start = max(cast.sides.index(side), first)
-            rows = slice(start, start + cast.sides[start:].count(side))
-            kind, character, seen, own, here = _rows(
-                (cast.type, cast.character, views, cast.memory, state.present), rows
-            )
-            scene = Scene(key, state, arrived, cast.sides, start, character, seen, here)
-            theirs, after = self._plan(scene, side, kind, own)
-            actions.append(theirs)
-            for number, new in after.items():
-                memory[number] = _with_rows(memory[number], rows, new)
-        return settle(jnp.concatenate(actions)), replace(cast, memory=tuple(memory))
+        selected. The types share their random numbers, since only one plan per actor is used.
 
-    def _plan(
-        self, scene: Scene, side: int, kind: Int[Array, " actor"], memory: tuple[Any, ...]
-    ) -> tuple[Int[Array, " actor"], dict[int, Any]]:
-        """The actions of the actors of a side, and the memories of its types by number."""
-        plans: dict[Callable[[Scene, Any], Int[Array, " actor"]], Any] = {}
-        memories: dict[int, Any] = {}
-        theirs = {number: each for number, each in enumerate(self.types) if each.side == side}
-        for number, each in theirs.items():
-            asked = replace(scene, asked=scene.asked & (kind == number))
-            plan, memories[number] = each.plan(asked, memory[number])
-            others = plans.get(each.carry_out, plan)
-            plans[each.carry_out] = select(kind == number, plan, others)
-        actions = jnp.zeros_like(kind)
-        for carry_out, plan in plans.items():
-            numbers = [number for number, each in theirs.items() if each.carry_out == carry_out]
-            these = jnp.any(kind[:, None] == jnp.array([numbers]), axis=1)
-            settled = jax.tree.map(settle, plan)
-            actions = jnp.where(these, carry_out(scene, settled), actions)
+        Args:
+            rng: Random numbers of this step.
+            game: The game, with its parameters.
+            roster: Which agent is of which type.
+            state: The state of the game.
+            arrived: Which agents have just arrived.
+            first: The first slot to act for.
+
+        Returns:
+            An action per actor, and the roster with the memories afterwards.
+        """
+        views = self.observer(game, rng, state, roster.agent_seed)
+        key = rng.key()
+        actions, memory = [], list(roster.memory)
+        for side in dict.fromkeys(roster.sides[first:]):
+            start = max(roster.sides.index(side), first)
+            rows = slice(start, start + roster.sides[start:].count(side))
+            type_index, agent_seed, seen, own, here = _rows(
+                (roster.type, roster.agent_seed, views, roster.memory, state.present), rows
+            )
+            inputs = PolicyInput(
+                key, game, state, arrived, roster.sides, start, agent_seed, seen, here
+            )
+            side_actions, after = self._act_for_side(inputs, side, type_index, own)
+            actions.append(side_actions)
+            for index, new in after.items():
+                memory[index] = _with_rows(memory[index], rows, new)
+        return materialize(jnp.concatenate(actions)), replace(roster, memory=tuple(memory))
+
+    def _act_for_side(
+        self,
+        inputs: PolicyInput,
+        side: int,
+        type_index: Int[Array, " actor"],
+        memory: tuple[PyTree, ...],
+    ) -> tuple[Int[Array, " actor"], dict[int, PyTree]]:
+        """Choose the actions of one side; also return the memories of its types by index."""
+        plans: dict[Callable[[PolicyInput, Any], Int[Array, " actor"]], Any] = {}
+        memories: dict[int, PyTree] = {}
+        own = {index: each for index, each in enumerate(self.types) if each.side == side}
+        for index, each in own.items():
+            asked = replace(inputs, active=inputs.active & (type_index == index))
+            plan, memories[index] = each.plan(asked, memory[index])
+            others = plans.get(each.execute, plan)
+            plans[each.execute] = select(type_index == index, plan, others)
+        actions = jnp.zeros_like(type_index)
+        for execute, plan in plans.items():
+            indices = [index for index, each in own.items() if each.execute == execute]
+            these = jnp.any(type_index[:, None] == jnp.array([indices]), axis=1)
+            stored = jax.tree.map(materialize, plan)
+            actions = jnp.where(these, execute(inputs, stored), actions)
         return actions, memories
 
 
 def _rows(tree: Tree, rows: slice) -> Tree:
-    """The same with some of the slots."""
+    """Return the given slots of every leaf."""
     return jax.tree.map(lambda leaf: leaf[rows], tree)
 
 
 def _with_rows(tree: Tree, rows: slice, new: Tree) -> Tree:
-    """The same with other values for some of the slots."""
+    """Replace the given slots of every leaf."""
     return jax.tree.map(
         lambda old, some: jnp.concatenate([old[: rows.start], some, old[rows.stop :]]), tree, new
     )
 
 
 def select(which: Bool[Array, "*slot"], yes: Tree, no: Tree) -> Tree:
-    """Rows of `yes` where `which`, rows of `no` elsewhere, in every leaf."""
+    """Select rows of `yes` where `which` is true and rows of `no` elsewhere, in every leaf."""
     return jax.tree.map(
         lambda a, b: jnp.where(which.reshape(which.shape + (1,) * (a.ndim - which.ndim)), a, b),
         yes,

@@ -7,77 +7,93 @@ from typing import Any, Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
+from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree, UInt32
+
+__all__ = ["Execute", "PolicyInput", "SupportsAsType", "Type", "ViewType", "as_type"]
 
 
-class Scene(eqx.Module):
-    """What the types have to go by in one step, for all actors at once.
+class PolicyInput(eqx.Module):
+    """What the types act on in one step, for all actors at once.
 
-    Actors are the agents that types have to answer for: as a rule the teammates, slots 1 on, and
-    the opponents apart from them.
+    Actors are the agents that types act for: as a rule the teammates, slots 1 on, and, in a
+    separate call, the opponents.
     """
 
     key: PRNGKeyArray
-    state: Any
+    game: Any
+    """The game, with its parameters."""
+    state: PyTree
     """The state of the game."""
     arrived: Bool[Array, " slot"]
-    """Who has just arrived."""
+    """Which agents have just arrived."""
     sides: tuple[int, ...] = eqx.field(static=True)
     """The side of each slot."""
     first: int = eqx.field(static=True)
     """The slot of the first actor; the others follow it."""
-    character: UInt32[Array, " actor"]
-    """Random bits drawn at each actor's entry; a type takes from them what is individual."""
-    views: Any
-    """The same scene seen by each actor, a pytree with a leading actor axis."""
-    asked: Bool[Array, " actor"]
-    """Who is there and of the type that is asked: what it says of others is not used."""
+    agent_seed: UInt32[Array, " actor"]
+    """Random bits drawn when each actor entered. A type derives from them what is individual."""
+    views: PyTree
+    """The state as each actor sees it, a pytree with a leading actor axis."""
+    active: Bool[Array, " actor"]
+    """Which actors are present and of the type that is being asked. The plans for all other
+    actors are not used."""
 
 
 class Type(eqx.Module):
     """A teammate's policy, fixed while that agent is present.
 
-    A type plans, then the plan is carried out. Here a plan is the action itself. Types that share
-    `carry_out` make other plans, and the pool carries out only those of the types that are there.
+    A type makes a plan, then the plan is executed. By default a plan is the action itself. Types
+    with the same `execute` have their plans merged and executed together.
     """
 
     name: str = eqx.field(static=True)
-    about: str = eqx.field(static=True)
+    summary: str = eqx.field(static=True)
     """One line that says what the type does."""
     side: int = eqx.field(static=True, default=0, kw_only=True)
     """The side that it plays for: 0 is the learner's, 1 is against it."""
 
-    def start(self, slots: int) -> Any:
-        """The memory of somebody who has just arrived, for every slot; none by default."""
+    def init_memory(self, slots: int) -> PyTree:
+        """Return the memory of an agent that has just arrived, for every slot; none by default.
+
+        Returns:
+            A pytree whose leaves have a leading slot axis.
+        """
         del slots
         return ()
 
     @abstractmethod
-    def plan(self, scene: Scene, memory: Any) -> tuple[Any, Any]:
-        """What each actor would do if it were of this type, and its memory afterwards."""
+    def plan(self, inputs: PolicyInput, memory: PyTree) -> tuple[PyTree, PyTree]:
+        """Return what each actor would do if it were of this type, and its memory afterwards.
+
+        Args:
+            inputs: What to act on.
+            memory: The memory of each actor, with a leading actor axis.
+
+        Returns:
+            A plan with a leading actor axis, and the memory in the same form as it came.
+        """
 
     @property
-    def carry_out(self) -> "CarryOut":
-        """How plans become actions; types with the same one have theirs carried out together."""
-        return _at_once
+    def execute(self) -> "Execute":
+        """The function that turns plans into actions."""
+        return _plan_is_action
 
 
-CarryOut = Callable[[Scene, Any], Int[Array, " actor"]]
-"""(scene, plan of each actor) -> actions"""
+Execute = Callable[[PolicyInput, Any], Int[Array, " actor"]]
+"""(inputs, plan of each actor) -> actions"""
 
 
-def _at_once(scene: Scene, plan: Int[Array, " actor"]) -> Int[Array, " actor"]:
-    """The plan is the action."""
-    del scene
+def _plan_is_action(inputs: PolicyInput, plan: Int[Array, " actor"]) -> Int[Array, " actor"]:
+    del inputs
     return plan
 
 
 @runtime_checkable
-class Recruit(Protocol):
-    """Somebody who can be made a teammate, as a trained agent can."""
+class SupportsAsType(Protocol):
+    """Anything that can become a teammate, as a trained agent can."""
 
     def as_type(self, game: Any) -> Type:
-        """The type of teammate that plays like this in a game."""
+        """Return the type of teammate that plays like this in a game."""
         ...
 
 
@@ -86,15 +102,20 @@ class ViewType(Type):
 
     decide: Callable[[Any], Int[Array, ""]]
 
-    def plan(self, scene: Scene, memory: Any) -> tuple[Int[Array, " actor"], Any]:
-        """The function's answer for each actor."""
-        return jax.vmap(self.decide)(scene.views).astype(jnp.int32), memory
+    def plan(self, inputs: PolicyInput, memory: PyTree) -> tuple[Int[Array, " actor"], PyTree]:
+        """Apply the function to each actor's view."""
+        return jax.vmap(self.decide)(inputs.views).astype(jnp.int32), memory
 
 
 def as_type(given: "Type | Callable[[Any], Int[Array, '']]") -> Type:
-    """A type as it is, or a function made one; its name and first line of help are kept."""
+    """Return a type as it is, or make one from a function.
+
+    Args:
+        given: A type, or a function from a view to an action. The function's name and the first
+            line of its docstring become those of the type.
+    """
     if isinstance(given, Type):
         return given
     name = getattr(given, "__name__", type(given).__name__)
-    about = (given.__doc__ or "").strip().partition("\n")[0]
-    return ViewType(name=name, about=about, decide=given)
+    summary = (given.__doc__ or "").strip().partition("\n")[0]
+    return ViewType(name=name, summary=summary, decide=given)

@@ -1,1 +1,1 @@
-"""Training: the compiled loop that all value-based learners share."""
+"""Training: the loop that takes any learner, run directories, reporters, several seeds at once."""

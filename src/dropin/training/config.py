@@ -1,4 +1,4 @@
-"""What a run is, and the environments it needs."""
+"""The settings of a run, and the environments it needs."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -6,14 +6,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dropin.adhoc import AdHoc, make
-from dropin.config import Checked, as_dict, from_dict
-from dropin.errors import InputError, unknown
-from dropin.games import check_rules
-from dropin.games import find as find_game
-from dropin.learners import find as find_learner
-from dropin.training.chunk import TrainConfig
-from dropin.training.schedule import Linear
+from dropin.core import registry
+from dropin.core.config import Checked, from_dict, merge, to_dict
+from dropin.core.errors import InputError, unknown
+from dropin.core.specs import check_rules
+from dropin.env import AnyEnv, make
+from dropin.learners.config import TrainConfig
+
+__all__ = [
+    "NOT_IDENTITY",
+    "PARTNERS",
+    "STRANGERS",
+    "EvaluationConfig",
+    "RunConfig",
+    "TrainConfig",
+    "default_run_directory",
+    "run_config",
+]
+
+STRANGERS, PARTNERS = "strangers", "partners"
+"""Whom a learner is evaluated with: types, or agents like itself."""
 
 
 @dataclass(frozen=True)
@@ -21,17 +33,25 @@ class EvaluationConfig(Checked):
     """How the learner is evaluated at every checkpoint."""
 
     team_limits: tuple[int, ...] = ()
-    """Besides the one it trains with (paper: 5)."""
-    envs: int = 64
+    """Team limits besides that of training (paper: 5)."""
+    num_envs: int = 64
     """Parallel environments."""
     episodes: int = 5
-    """Of each environment."""
+    """Episodes of each environment."""
     seed: int = field(default=2500, metadata={"least": 0})
     """The same at all checkpoints, so that they meet the same situations."""
+    teammates: tuple[str, ...] = (STRANGERS,)
+    """Whom it is evaluated with: strangers, partners, or both."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for each in self.teammates:
+            if each not in (STRANGERS, PARTNERS):
+                raise unknown("teammates", each, (STRANGERS, PARTNERS))
 
 
-WATCHING = ("evaluation", "log_every")
-"""Settings of a run that do not decide what it learns."""
+NOT_IDENTITY = ("evaluation", "log_every")
+"""Settings of a run that do not influence what it learns."""
 _NOT_OF_THE_GAME = ("rules", "team_limit", "slots", "types", "openness")
 
 
@@ -40,39 +60,43 @@ class RunConfig(Checked):
     """Everything that decides the outcome of a run."""
 
     game: str
+    """Name of the game."""
     learner: str
+    """Name of the learner."""
     settings: Any
-    """The settings of the learner."""
+    """Settings of the learner."""
     rules: str = "paper"
+    """Name of a preset of the game."""
     team_limit: int = 3
     types: tuple[str, ...] | None = None
-    """Names of the types that teammates are drawn from; all of the game's if not given."""
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Names of the types that teammates are drawn from; None means the game's whole pool."""
+    openness: str | None = None
+    """Name of a registered openness; None means that of the rules."""
+    game_settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the game that differ from its rules, by name."""
-    own_environment: bool = False
+    custom_env: bool = False
     """Whether the environment was given as an object and has to be given again to resume."""
     steps: int = 6_400_000
-    """Of all parallel environments together."""
+    """Environment steps, all parallel environments together."""
     seed: int = field(default=0, metadata={"least": 0})
     log_every: int = 6_400
-    """Steps between two rows of metrics."""
+    """Environment steps between two rows of metrics."""
     checkpoint_every: int = 160_000
-    """Steps between two checkpoints, with an evaluation each."""
+    """Environment steps between two checkpoints, with an evaluation each."""
     training: TrainConfig = field(default_factory=TrainConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        find_game(self.game)
-        for name, value in find_learner(self.learner).settings:
+        for name, value in registry.learners[self.learner].fixed.items():
             if getattr(self.settings, name) != value:
                 raise InputError(
                     f"The {name} of {self.learner} is {value!r}: it cannot be changed."
                 )
-        if not self.own_environment:
-            check_rules(self.rules)
+        if not self.custom_env:
+            check_rules(self.rules, registry.games[self.game].rules)
         for name in _NOT_OF_THE_GAME:
-            if name in self.changes:
+            if name in self.game_settings:
                 raise InputError(f"The {name.replace('_', ' ')} is no setting of the game.")
         for limit in self.evaluation.team_limits:
             if not isinstance(limit, int) or limit < 2:
@@ -80,81 +104,91 @@ class RunConfig(Checked):
 
     @property
     def steps_per_update(self) -> int:
-        """Steps of all environments together between two updates."""
-        return self.training.envs * self.training.period
+        """Environment steps between two updates, all environments together."""
+        return self.training.steps_per_update
 
-    def updates(self, steps: int) -> int:
-        """So many steps in updates, rounded up."""
+    def num_updates(self, steps: int) -> int:
+        """Return how many updates this many environment steps take, rounded up."""
         return -(-steps // self.steps_per_update)
 
-    def environment(self, **other: Any) -> AdHoc:
-        """The environment that the run trains in; `other` is what should differ from it."""
-        own = {"rules": self.rules, "team_limit": self.team_limit, "types": self.types}
-        return make(self.game, **{**own, **self.changes, **other})
+    def make_env(self, **other: Any) -> AnyEnv:
+        """Make the environment that the run trains in.
 
-    def as_dict(self) -> dict[str, Any]:
-        """The settings as plain values."""
-        return as_dict(self)
+        Args:
+            **other: Arguments of `dropin.make` that should differ from the run's.
+        """
+        own = {
+            "rules": self.rules,
+            "team_limit": self.team_limit,
+            "types": self.types,
+            "openness": self.openness,
+        }
+        return make(self.game, **{**own, **self.game_settings, **other})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain values."""
+        return to_dict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
-        """The settings that were written as `values`."""
+        """Read the settings from plain values.
+
+        Raises:
+            InputError: If something is unknown or cannot be used.
+        """
         if not isinstance(values["settings"], Mapping):
             raise InputError(f"The settings {values['settings']!r} are not a group of settings.")
-        settings = from_dict(find_learner(values["learner"]).kind, values["settings"])
-        return from_dict(cls, {**values, "settings": settings})
+        kind = registry.learners[values["learner"]].settings
+        return from_dict(cls, {**values, "settings": from_dict(kind, values["settings"])})
 
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "fortattack": {
-        "steps": 16_000_000,
-        "training": TrainConfig(
-            learning_rate=1e-4,
-            epsilon=Linear(1.0, 0.05, 8_000_000),
-            temperature=Linear(1.0, 0.01, 8_000_000),
-        ),
-    }
-}
-"""The settings of a run in which the paper differs for a game."""
+def run_config(game: str | AnyEnv, learner: str, **given: Any) -> RunConfig:
+    """Return the settings of a run; what is not given is the paper's for this game.
 
+    Args:
+        game: Name of a game, or an environment.
+        learner: Name of a learner.
+        **given: Fields of `RunConfig`, as objects or plain values, or settings of the learner. None
+            means not given. Plain values of a group of settings change only what they name.
 
-def default_values(game: str, learner: str) -> dict[str, Any]:
-    """The settings of a run of this learner in this game as plain values."""
-    find_game(game)
-    return run_config(game, learner).as_dict()
-
-
-def run_config(game: str | AdHoc, learner: str, **given: Any) -> RunConfig:
-    """The settings of a run; those that are not the run's own are the learner's.
-
-    What is not given, or None, is as in the paper for this game.
+    Raises:
+        InputError: If something is unknown or cannot be used.
     """
+    spec = registry.learners[learner]
     names = {each.name for each in dataclasses.fields(RunConfig)}
     given = {name: value for name, value in given.items() if value is not None}
     own = {name: value for name, value in given.items() if name in names}
     rest = {name: value for name, value in given.items() if name not in names}
-    if not isinstance(game, str):
+    defaults: dict[str, Any] = {"evaluation": {"teammates": tuple(spec.evaluate_with)}}
+    if isinstance(game, str):
+        known = registry.games[game]
+        defaults = merge(defaults, {"rules": next(iter(known.rules)), **known.run_defaults})
+    else:
         own |= {
             "team_limit": int(game.team.limit),
             "types": game.team.pool.names,
-            "rules": "its own",
-            "own_environment": True,
+            "rules": "custom",
+            "custom_env": True,
         }
         game = game.game.name
-    own = PRESETS.get(game, {}) | own
-    return RunConfig(game=game, learner=learner, settings=_settings(game, learner, rest), **own)
+        if game in registry.games:
+            defaults = merge(defaults, registry.games[game].run_defaults)
+    allowed = [each.name for each in dataclasses.fields(spec.settings)]
+    for name in rest:
+        if name not in allowed:
+            raise unknown(f"setting of {learner}", name, allowed)
+    groups = {"training": TrainConfig, "evaluation": EvaluationConfig}
+    values = {**defaults, **own}
+    for name, kind in groups.items():
+        value = own.get(name)
+        if value is None or isinstance(value, Mapping):
+            value = merge(defaults.get(name, {}), value or {})
+            values[name] = from_dict(kind, merge(to_dict(kind()), value))
+    settings = spec.default_settings(game, **rest)
+    return RunConfig(game=game, learner=learner, settings=settings, **values)
 
 
-def _settings(game: str, learner: str, changes: Mapping[str, Any]) -> Any:
-    entry = find_learner(learner)
-    names = [each.name for each in dataclasses.fields(entry.kind)]
-    for name in changes:
-        if name not in names:
-            raise unknown(f"setting of {learner}", name, names)
-    return entry.config(game, **changes)
-
-
-def default_directory(config: RunConfig) -> Path:
-    """Where a run goes if nobody says where."""
+def default_run_directory(config: RunConfig) -> Path:
+    """Return where a run goes if no directory is given."""
     name = f"{config.game}-{config.learner}-{config.rules}-{config.team_limit}"
     return Path("runs") / name / f"seed-{config.seed}"

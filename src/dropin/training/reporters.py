@@ -1,4 +1,4 @@
-"""Who is told how a run goes, while it goes."""
+"""Reporters: where the progress of a run is shown or logged while it trains."""
 
 import json
 import sys
@@ -15,46 +15,85 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as Grid
 from rich.text import Text
 
-from dropin.errors import MissingExtraError, unknown
-from dropin.files import read_json
-from dropin.training.table import AMONG, EVALUATION, METRICS
+from dropin.core.errors import MissingExtraError, unknown
+from dropin.core.files import read_json
+from dropin.training.config import STRANGERS
+
+__all__ = [
+    "Board",
+    "Json",
+    "Lines",
+    "Pace",
+    "Reporter",
+    "Several",
+    "TensorBoard",
+    "WandB",
+    "check_extras",
+    "check_screen",
+    "clock",
+    "evaluation_text",
+    "run_reporter",
+    "screen_reporter",
+]
 
 Row = Mapping[str, Any]
+"""Metrics or an evaluation, by the names of the columns; None where there is no value."""
+COMMON = ("step", "episodes", "return", "team_size")
+"""Columns of metrics that every learner has, shown in their own way."""
+MEASURED = (
+    "step",
+    "team_limit",
+    "teammates",
+    "mode",
+    "episodes",
+    "mean_return",
+    "ci_low",
+    "ci_high",
+    "legacy_mean_return",
+    "unshaped_mean_return",
+)
+"""Columns of every evaluation; a game may add some."""
 
 
 class Reporter(AbstractContextManager["Reporter"]):
-    """Is told of every row of metrics and of every evaluation; this one does nothing."""
+    """Receives every row of metrics and every evaluation of a run; this one does nothing."""
 
     def begin(self, title: str, step: int, steps: int) -> None:
-        """A run starts, or goes on, at a step."""
+        """Note that a run starts, or continues, at a step.
+
+        Args:
+            title: What the run is called.
+            step: The step it starts at.
+            steps: The step it ends at.
+        """
 
     def metrics(self, row: Row) -> None:
-        """Of a few thousand steps."""
+        """Receive the metrics of a few thousand steps."""
 
     def evaluation(self, row: Row) -> None:
-        """Of the agent at a checkpoint."""
+        """Receive an evaluation of the agent at a checkpoint."""
 
     def say(self, sentence: str) -> None:
-        """Something to know."""
+        """Receive a message for the user."""
 
     def __exit__(self, *error: object) -> None:
-        """The run is over."""
+        """Note that the run has ended."""
 
 
 class Pace:
-    """Steps a second over the last rows, and the time left.
+    """Measures steps per second over the last rows, and the time left.
 
-    The time before the first row is not counted, since it goes to compiling.
+    The time before the first row is not counted, since it goes to compilation.
     """
 
     def __init__(self, steps: int):
         self.steps = steps
-        self.seen: list[tuple[float, int]] = []
+        self.observation: list[tuple[float, int]] = []
 
-    def tell(self, step: int) -> tuple[float, str]:
-        """The pace, and the time left at this pace, having come to a step."""
-        self.seen = [*self.seen[-20:], (time.monotonic(), step)]
-        (first, before), (last, _) = self.seen[0], self.seen[-1]
+    def update(self, step: int) -> tuple[float, str]:
+        """Return steps per second and the time left, having come to a step."""
+        self.observation = [*self.observation[-20:], (time.monotonic(), step)]
+        (first, before), (last, _) = self.observation[0], self.observation[-1]
         if last == first:
             return 0.0, "?"
         rate = (step - before) / (last - first)
@@ -62,118 +101,130 @@ class Pace:
 
 
 def clock(seconds: float) -> str:
-    """A time span as people write it."""
+    """Return a time span as h:mm:ss or m:ss."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def extras(row: Row, known: Sequence[str]) -> dict[str, str]:
-    """What the game adds to a row, by name."""
-    return {name.replace("_", " "): _shown(row[name]) for name in row if name not in known}
+def _number(value: Any, digits: int = 2) -> str:
+    """Return a number as text, or a dash if there is none."""
+    return "-" if value is None or value == "" else f"{value:.{digits}f}"
 
 
-def _listed(more: Mapping[str, str]) -> str:
-    return "".join(f", {name} {value}" for name, value in more.items())
+def _others(row: Row, known: Sequence[str]) -> dict[str, str]:
+    """Return the columns of a row that are not known, by readable name."""
+    others = (name for name in row if name not in known)
+    return {name.replace("_", " "): _number(row[name], _digits(name)) for name in others}
 
 
-def _shown(value: Any, digits: int = 2) -> str:
-    """A number, or a dash if there is none."""
-    return "-" if value == "" else f"{value:.{digits}f}"
+def _digits(name: str) -> int:
+    return 4 if name.endswith("loss") else 2
+
+
+def _listed(values: Mapping[str, str]) -> str:
+    return "".join(f", {name} {value}" for name, value in values.items())
 
 
 def evaluation_text(row: Row) -> str:
-    """An evaluation in a line."""
-    unshaped = f", unshaped {row['unshaped']:.2f}" if row["unshaped"] != "" else ""
-    among = f", among {row[AMONG]}" if AMONG in row else ""
+    """Return an evaluation as one line."""
+    unshaped = row["unshaped_mean_return"]
+    among = "" if row["teammates"] == STRANGERS else f", with {row['teammates']}"
     return (
-        f"step {row['step']:,}, {row['policy']}, team limit {row['team_limit']}{among}: return"
-        f" {row['mean']:.2f} ({row['low']:.2f} to {row['high']:.2f}){unshaped}"
-        f"{_listed(extras(row, (*EVALUATION, AMONG)))}"
+        f"step {row['step']:,}, {row['mode']}, team limit {row['team_limit']}{among}: return"
+        f" {row['mean_return']:.2f} ({row['ci_low']:.2f} to {row['ci_high']:.2f})"
+        f"{'' if unshaped is None else f', unshaped {unshaped:.2f}'}"
+        f"{_listed(_others(row, MEASURED))}"
     )
 
 
-def evaluation_name(row: Row) -> str:
-    """What to call an evaluation among scalars."""
-    among = f"_{row[AMONG]}" if AMONG in row else ""
-    return f"evaluation/limit_{row['team_limit']}_{row['policy']}{among}"
+def _scalar_name(row: Row) -> str:
+    """Return the name of an evaluation among logged scalars."""
+    among = "" if row["teammates"] == STRANGERS else f"_{row['teammates']}"
+    return f"evaluation/limit_{row['team_limit']}_{row['mode']}{among}"
 
 
 class Lines(Reporter):
-    """A line now and then, for logs and pipes."""
+    """Prints a line now and then, for logs and pipes.
+
+    Args:
+        file: Where to print; standard output by default.
+        seconds: Least time between two lines of metrics.
+    """
 
     def __init__(self, file: TextIO | None = None, seconds: float = 10.0):
-        self.file, self.seconds, self.told = file or sys.stdout, seconds, 0.0
+        self.file, self.seconds, self.printed = file or sys.stdout, seconds, 0.0
 
     def begin(self, title: str, step: int, steps: int) -> None:
-        """The first line."""
+        """Print the first line."""
         self.pace = Pace(steps)
         self.say(f"{title}, from step {step:,} to {steps:,}")
 
     def metrics(self, row: Row) -> None:
-        """A line, unless there was one shortly before."""
-        rate, left = self.pace.tell(row["step"])
+        """Print a line, unless there was one shortly before."""
+        rate, left = self.pace.update(row["step"])
         now = time.monotonic()
-        if now - self.told < self.seconds and row["step"] < self.pace.steps:
+        if now - self.printed < self.seconds and row["step"] < self.pace.steps:
             return
-        self.told = now
-        predicted = ""
-        if row["prediction_loss"] != "":
-            predicted = f", prediction loss {row['prediction_loss']:.3f}, accuracy"
-            predicted += f" {row['accuracy']:.2f}"
+        self.printed = now
         self.say(
             f"step {row['step']:,}: {rate:,.0f} a second, {left} left, return"
-            f" {_shown(row['return'])}, value loss {row['value_loss']:.4f}{predicted}, epsilon"
-            f" {row['epsilon']:.2f}, team {row['team_size']:.2f}{_listed(extras(row, METRICS))}"
+            f" {_number(row.get('return'))}{_listed(_others(row, COMMON))}, team size"
+            f" {_number(row.get('team_size'))}"
         )
 
     def evaluation(self, row: Row) -> None:
-        """A line."""
+        """Print a line."""
         self.say(evaluation_text(row))
 
     def say(self, sentence: str) -> None:
-        """A line."""
+        """Print a line."""
         print(sentence, file=self.file, flush=True)
 
 
 class Json(Reporter):
-    """A line of JSON for everything, for a process that watches this one."""
+    """Prints a line of JSON for everything, for a process that watches this one."""
 
     def begin(self, title: str, step: int, steps: int) -> None:
-        """The first line."""
+        """Print the start of a run."""
         self.pace = Pace(steps)
         self._print(kind="begin", title=title, step=step, steps=steps)
 
     def metrics(self, row: Row) -> None:
-        """A row with the pace."""
-        rate, left = self.pace.tell(row["step"])
+        """Print a row of metrics with the pace."""
+        rate, left = self.pace.update(row["step"])
         self._print(kind="metrics", rate=rate, left=left, **row)
 
     def evaluation(self, row: Row) -> None:
-        """A row."""
+        """Print an evaluation."""
         self._print(kind="evaluation", **row)
 
     def say(self, sentence: str) -> None:
-        """A sentence."""
+        """Print a message."""
         self._print(kind="say", sentence=sentence)
 
     def _print(self, **values: Any) -> None:
         print(json.dumps(values), flush=True)
 
     def pass_on(self, run: str, message: Mapping[str, Any]) -> None:
-        """What the process of a run has said."""
+        """Print what the process of another run has printed.
+
+        Args:
+            run: The name of that run.
+            message: The decoded line.
+        """
         self._print(run=run, **message)
 
 
-SHOWN = ("steps", "state", "rate", "left")
-"""What a board knows of a run besides its metrics."""
 IDLE = ("waiting", "done", "saved")
-MOST_ROWS = 16
+MAX_ROWS = 16
 """If there are more runs, those that are idle are only counted."""
+_STATUS = ("steps", "state", "rate", "left")
+"""What a board knows of a run besides its metrics."""
 
 
 class Board(Reporter):
-    """A live table in the terminal, one row for every run that is going."""
+    """A live table in the terminal, with one row for every run that is training."""
 
     def __init__(self, console: Console | None = None):
         self.console = console or Console()
@@ -191,32 +242,37 @@ class Board(Reporter):
         self.live.stop()
 
     def begin(self, title: str, step: int, steps: int) -> None:
-        """The only run."""
+        """Show the only run."""
         self.pace = Pace(steps)
         self.name = title
         self.show(title, step=step, steps=steps, state="compiling")
 
     def metrics(self, row: Row) -> None:
-        """Of the only run."""
-        rate, left = self.pace.tell(row["step"])
+        """Show the metrics of the only run."""
+        rate, left = self.pace.update(row["step"])
         self.show(self.name, rate=rate, left=left, state="", **row)
 
     def evaluation(self, row: Row) -> None:
-        """Printed above the table."""
+        """Print the evaluation above the table."""
         self.say(evaluation_text(row))
 
     def say(self, sentence: str) -> None:
-        """Printed above the table."""
+        """Print a message above the table."""
         self.live.console.print(sentence, highlight=False)
 
     def show(self, name: str, **values: Any) -> None:
-        """What is known of a run now."""
+        """Update what is shown of a run.
+
+        Args:
+            name: The name of the run.
+            **values: Columns of metrics, or steps, state, rate and left.
+        """
         self.rows[name] = {**self.rows.get(name, {}), **values}
         self.live.update(self._draw())
 
     def _draw(self) -> Group:
         idle = [row["state"] for row in self.rows.values() if row.get("state") in IDLE]
-        many = len(self.rows) > MOST_ROWS
+        many = len(self.rows) > MAX_ROWS
         shown = {
             name: row
             for name, row in self.rows.items()
@@ -233,10 +289,9 @@ class Board(Reporter):
 
     def _table(self, rows: Mapping[str, Row]) -> Grid:
         grid = Grid(box=None, pad_edge=False)
-        more = {name: extras(row, (*METRICS, *SHOWN)) for name, row in rows.items()}
-        besides = list(dict.fromkeys(column for each in more.values() for column in each))
-        columns = ("run", "", "step", "steps/s", "left", "return", "value loss", "prediction",
-                   "accuracy", "epsilon", "team", *besides)  # fmt: skip
+        others = {name: _others(row, (*COMMON, *_STATUS)) for name, row in rows.items()}
+        names = list(dict.fromkeys(column for each in others.values() for column in each))
+        columns = ("run", "", "step", "steps/s", "left", "return", "team size", *names)
         for column in columns:
             grid.add_column(column, justify="left" if column in ("run", "") else "right")
         for name, row in rows.items():
@@ -246,17 +301,9 @@ class Board(Reporter):
             if row.get("state"):
                 cells += [Text(row["state"], style="dim")]
             elif "rate" in row:
-                cells += [
-                    f"{row['rate']:,.0f}",
-                    row["left"],
-                    _shown(row["return"]),
-                    f"{row['value_loss']:.4f}",
-                    _shown(row["prediction_loss"], 3),
-                    _shown(row["accuracy"]),
-                    f"{row['epsilon']:.2f}",
-                    f"{row['team_size']:.2f}",
-                    *(more[name].get(column, "") for column in besides),
-                ]
+                cells += [f"{row['rate']:,.0f}", row["left"], _number(row.get("return"))]
+                cells += [_number(row.get("team_size"))]
+                cells += [others[name].get(column, "") for column in names]
             grid.add_row(*cells)
         return grid
 
@@ -266,7 +313,7 @@ def _failed(row: Row) -> bool:
 
 
 class TensorBoard(Reporter):
-    """Scalars for TensorBoard, in the run's directory."""
+    """Logs scalars for TensorBoard, in the run's directory."""
 
     def __init__(self, directory: Path):
         from tensorboardX import SummaryWriter
@@ -274,22 +321,22 @@ class TensorBoard(Reporter):
         self.writer = SummaryWriter(str(directory / "tensorboard"))
 
     def metrics(self, row: Row) -> None:
-        """Each number under its name."""
+        """Log each number under its name."""
         for name, value in row.items():
-            if name != "step" and value != "":
+            if name != "step" and value is not None:
                 self.writer.add_scalar(f"training/{name}", value, row["step"])
 
     def evaluation(self, row: Row) -> None:
-        """The mean."""
-        self.writer.add_scalar(evaluation_name(row), row["mean"], row["step"])
+        """Log the mean return."""
+        self.writer.add_scalar(_scalar_name(row), row["mean_return"], row["step"])
 
     def __exit__(self, *error: object) -> None:
-        """Write the rest."""
+        """Write what is left."""
         self.writer.close()
 
 
 class WandB(Reporter):
-    """Scalars for Weights & Biases."""
+    """Logs scalars for Weights & Biases."""
 
     def __init__(self, directory: Path):
         import wandb  # pyright: ignore[reportMissingImports]
@@ -302,53 +349,53 @@ class WandB(Reporter):
         )
 
     def metrics(self, row: Row) -> None:
-        """Each number under its name."""
-        values = {f"training/{name}": value for name, value in row.items() if value != ""}
+        """Log each number under its name."""
+        values = {f"training/{name}": value for name, value in row.items() if value is not None}
         self.run.log(values, step=row["step"])
 
     def evaluation(self, row: Row) -> None:
-        """The mean."""
-        self.run.log({evaluation_name(row): row["mean"]}, step=row["step"])
+        """Log the mean return."""
+        self.run.log({_scalar_name(row): row["mean_return"]}, step=row["step"])
 
     def __exit__(self, *error: object) -> None:
-        """Tell the server that the run is over."""
+        """Finish the run."""
         self.run.finish()
 
 
 class Several(Reporter):
-    """Tells several reporters."""
+    """Passes everything on to several reporters."""
 
     def __init__(self, reporters: Sequence[Reporter]):
         self.reporters = reporters
 
     def __enter__(self) -> "Several":
-        """Start all."""
+        """Start all of them."""
         for each in self.reporters:
             each.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End all."""
+        """End all of them."""
         for each in self.reporters:
             each.__exit__(*error)
 
     def begin(self, title: str, step: int, steps: int) -> None:
-        """Tell all."""
+        """Pass it on."""
         for each in self.reporters:
             each.begin(title, step, steps)
 
     def metrics(self, row: Row) -> None:
-        """Tell all."""
+        """Pass it on."""
         for each in self.reporters:
             each.metrics(row)
 
     def evaluation(self, row: Row) -> None:
-        """Tell all."""
+        """Pass it on."""
         for each in self.reporters:
             each.evaluation(row)
 
     def say(self, sentence: str) -> None:
-        """Tell all."""
+        """Pass it on."""
         for each in self.reporters:
             each.say(sentence)
 
@@ -363,15 +410,20 @@ def check_screen(kind: str) -> None:
 
 
 def check_extras(tensorboard: bool, wandb: bool) -> None:
-    """Raise `MissingExtraError` for a package that is asked for and not there."""
+    """Raise `MissingExtraError` for a package that is needed and not installed."""
     if tensorboard and find_spec("tensorboardX") is None:
         raise MissingExtraError("Logging for TensorBoard", "tensorboard")
     if wandb and find_spec("wandb") is None:
         raise MissingExtraError("Logging for Weights & Biases", "wandb")
 
 
-def on_screen(kind: str | Reporter) -> Reporter:
-    """How to report on the screen: a live table, lines, JSON or nothing; or as it is given."""
+def screen_reporter(kind: str | Reporter) -> Reporter:
+    """Return the reporter for the screen.
+
+    Args:
+        kind: "auto" (a live table in a terminal, lines elsewhere), "lines", "json", "none", or a
+            reporter, which is returned as it is.
+    """
     if isinstance(kind, Reporter):
         return kind
     check_screen(kind)
@@ -380,9 +432,16 @@ def on_screen(kind: str | Reporter) -> Reporter:
     return {"lines": Lines, "json": Json, "none": Reporter}[kind]()
 
 
-def also(kind: str, directory: Path, tensorboard: bool, wandb: bool) -> Reporter:
-    """The screen, and what else is asked for."""
-    reporters = [on_screen(kind)]
+def run_reporter(kind: str, directory: Path, tensorboard: bool, wandb: bool) -> Reporter:
+    """Return the reporter of a run.
+
+    Args:
+        kind: As in `screen_reporter`.
+        directory: The run's directory.
+        tensorboard: Whether to log for TensorBoard as well.
+        wandb: Whether to log for Weights & Biases as well.
+    """
+    reporters = [screen_reporter(kind)]
     if tensorboard:
         reporters.append(TensorBoard(directory))
     if wandb:

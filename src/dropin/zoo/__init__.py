@@ -1,49 +1,87 @@
-"""The zoo: recipes that train the learned teammates and prey, and cards that tell how they do.
+"""The zoo: recipes that train the learned teammates and prey, and cards that report on them.
 
-Reading the catalogue imports no recipe.
+Importing this package is cheap: a recipe's module is imported when the recipe is made.
 """
 
-from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from dropin.errors import unknown
+from dropin.core.errors import unknown
 
+if TYPE_CHECKING:
+    from dropin.zoo.recipe import Recipe
 
-@dataclass(frozen=True)
-class Entry:
-    """A recipe in the catalogue."""
-
-    name: str
-    """`game/name`, as the weights are called."""
-    module: str
-    recipe: str
-
-    def load(self) -> Any:
-        """The recipe with its default settings."""
-        return getattr(import_module(f"dropin.zoo.{self.module}"), self.recipe)()
+__all__ = ["RECIPES", "make_recipe"]
 
 
-RECIPES = {
-    each.name: each
-    for each in (
-        Entry("lbf/H5", "lbf_h5", "BestOfFour"),
-        Entry("wolfpack/prey", "wolfpack_prey", "FleeingPrey"),
-        Entry("wolfpack/H5", "wolfpack_h5", "Imitation"),
-        Entry("wolfpack/H6", "wolfpack_h6", "GraphHunter"),
-        Entry("fortattack/G1", "fortattack_scripts", "G1"),
-        Entry("fortattack/G2", "fortattack_scripts", "G2"),
-        Entry("fortattack/G3", "fortattack_scripts", "G3"),
-        Entry("fortattack/G4", "fortattack_g4", "SelfPlay"),
-        Entry("fortattack/G6", "fortattack_g6", "Ensemble"),
-        Entry("fortattack/A1", "fortattack_scripts", "A1"),
-        Entry("fortattack/A2", "fortattack_scripts", "A2"),
-    )
+def _lbf_h5() -> "Recipe[Any, Any]":
+    from dropin.zoo.lbf_h5 import BestOfFour
+
+    return BestOfFour()
+
+
+def _wolfpack_prey() -> "Recipe[Any, Any]":
+    from dropin.zoo.wolfpack_prey import FleeingPrey
+
+    return FleeingPrey()
+
+
+def _wolfpack_h5() -> "Recipe[Any, Any]":
+    from dropin.zoo.wolfpack_h5 import Imitation
+
+    return Imitation()
+
+
+def _wolfpack_h6() -> "Recipe[Any, Any]":
+    from dropin.zoo.wolfpack_h6 import RelationalHunter
+
+    return RelationalHunter()
+
+
+def _fortattack_g4() -> "Recipe[Any, Any]":
+    from dropin.zoo.fortattack_g4 import SelfPlay
+
+    return SelfPlay()
+
+
+def _fortattack_g6() -> "Recipe[Any, Any]":
+    from dropin.zoo.fortattack_g6 import Ensemble
+
+    return Ensemble()
+
+
+def _fortattack_untrained(name: str) -> "Recipe[Any, Any]":
+    from dropin.zoo.fortattack_untrained import UNTRAINED
+
+    return UNTRAINED[name]()
+
+
+RECIPES: Mapping[str, Callable[[], "Recipe[Any, Any]"]] = {
+    "lbf/H5": _lbf_h5,
+    "wolfpack/prey": _wolfpack_prey,
+    "wolfpack/H5": _wolfpack_h5,
+    "wolfpack/H6": _wolfpack_h6,
+    "fortattack/G1": partial(_fortattack_untrained, "G1"),
+    "fortattack/G2": partial(_fortattack_untrained, "G2"),
+    "fortattack/G3": partial(_fortattack_untrained, "G3"),
+    "fortattack/G4": _fortattack_g4,
+    "fortattack/G6": _fortattack_g6,
+    "fortattack/A1": partial(_fortattack_untrained, "A1"),
+    "fortattack/A2": partial(_fortattack_untrained, "A2"),
 }
+"""Functions that make the recipes with their default settings, by `game/name`."""
 
 
-def find(name: str) -> Entry:
-    """The catalogue's entry for a recipe."""
+def make_recipe(name: str) -> "Recipe[Any, Any]":
+    """Make a recipe with its default settings.
+
+    Args:
+        name: `game/name`, one of `RECIPES`.
+
+    Raises:
+        InputError: If there is no such recipe.
+    """
     if name not in RECIPES:
         raise unknown("recipe", name, RECIPES)
-    return RECIPES[name]
+    return RECIPES[name]()

@@ -1,11 +1,12 @@
-"""G4 of FortAttack: guards that learned against attackers that learned against them.
+"""G4 of FortAttack: guards that learn in self-play with attackers.
 
-Both sides learn at once, all agents of a side with one network, under both sets of rules and at
-two team limits. Both networks are kept every so many steps, and of the guards' checkpoints that
-one is chosen which behaves most like the description: spread along the width, and shooting only
-to hit.
+Both sides learn at the same time, all agents of a side with one actor-critic, under both sets of
+rules and with two team limits. The policies of both sides are kept at regular checkpoints. Of the
+guards' checkpoints, the one that behaves most like the paper's description of the type is chosen:
+guards that spread along the width and shoot only to hit.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,116 +14,115 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
-from dropin.adhoc import make
-from dropin.teams.fortattack.learned import FighterNet, LearnedFighter
-from dropin.teams.types import ViewType
-from dropin.zoo.fights import Fight, conduct, fight
-from dropin.zoo.ppo import KINDS, PPO, SLOTS, Arenas, Learning, Squad
-from dropin.zoo.recipe import Score
+from dropin.games.fortattack.learned import FighterNetwork, LearnedFighter
+from dropin.games.fortattack.state import ATTACKER, GUARD, State
+from dropin.zoo import ppo
+from dropin.zoo.batched_env import BatchedEnv
+from dropin.zoo.fortattack_matches import Matches, measure_behaviour, play_matches
+from dropin.zoo.fortattack_ppo import SLOTS, PPORecipe, idle_type, training_env
+from dropin.zoo.recipe import Measurement
+
+__all__ = ["CheckpointedState", "SelfPlay", "selection_score"]
 
 
-class Kept(eqx.Module):
-    """Learning, and the policies of both sides at every checkpoint so far."""
+class CheckpointedState(eqx.Module):
+    """The train state, and the policies of both sides at every checkpoint."""
 
-    learning: Learning
-    policies: tuple[FighterNet, FighterNet]
-    """With a leading checkpoint axis."""
+    train_state: ppo.PPOState
+    checkpoints: tuple[FighterNetwork, ...]
+    """The policies of guards and of attackers, with a leading checkpoint axis. Checkpoint 0 is
+    before training; those that have not been reached hold the same."""
 
     @property
     def steps(self) -> Int[Array, ""]:
         """Environment steps so far."""
-        return self.learning.steps
-
-
-def nobody(view: Any) -> Int[Array, ""]:
-    """Does nothing: everybody is in a squad."""
-    del view
-    return jnp.int32(0)
+        return self.train_state.steps
 
 
 @dataclass(frozen=True)
-class SelfPlay(PPO):
-    """Both sides learn at once."""
+class SelfPlay(PPORecipe[CheckpointedState]):
+    """PPO of guards and attackers at the same time."""
 
     name: ClassVar[str] = "fortattack/G4"
-    about: ClassVar[str] = "guards that spread out and shoot to hit"
-    how: ClassVar[str] = "PPO in self-play, both sides at once; the checkpoint chosen by behaviour"
+    summary: ClassVar[str] = "guards that spread out and shoot to hit"
+    method: ClassVar[str] = (
+        "PPO in self-play, both sides at once; the checkpoint chosen by behaviour"
+    )
+    learning: ClassVar[tuple[range, ...]] = (range(SLOTS), range(SLOTS, 2 * SLOTS))
 
     steps: int = 4_000_000
-    checkpoints: int = 20
-    """How many are kept, the fresh networks not counted."""
+    num_checkpoints: int = 20
+    """Number of checkpoints after the initial weights."""
 
-    def field(self) -> Arenas:
-        """Nobody acts by a type."""
-        types = [ViewType("guard", "", nobody), ViewType("attacker", "", nobody, side=1)]
-        return Arenas.of([arena(rules, limit, types) for rules, limit in KINDS], self.arenas)
+    def make_env(self) -> BatchedEnv[State]:
+        """Return environments in which nobody acts by a type."""
+        types = [idle_type("guard", GUARD), idle_type("attacker", ATTACKER)]
+        return training_env(types, self.num_envs)
 
-    def start(self, seed: int) -> Kept:
-        """A squad on each side."""
-        key, one, two = jax.random.split(jax.random.key(seed), 3)
-        squads = Squad.fresh(0, SLOTS, one), Squad.fresh(SLOTS, SLOTS, two)
-        policies = tuple(squad.policy for squad in squads)
-        return Kept(
-            self.begin(squads, key),
-            jax.tree.map(lambda leaf: jnp.stack([leaf] * (self.checkpoints + 1)), policies),
+    def init(self, seed: int) -> CheckpointedState:
+        """Return the train state of PPO with an actor-critic for each side."""
+        train_state = self.init_train_state(seed)
+        copies = self.num_checkpoints + 1
+        return CheckpointedState(
+            train_state,
+            jax.tree.map(lambda leaf: jnp.stack([leaf] * copies), ppo.policies(train_state)),
         )
 
-    def advance(self, state: Kept) -> tuple[Kept, dict[str, Any]]:
-        """A chunk of updates, and a checkpoint if it is time."""
-        learning, told = self.train(state.learning)
-        every = -(-self.steps // self.checkpoints)
-        number = min(int(learning.steps) // every, self.checkpoints)
-        if int(learning.steps) >= self.steps:
-            number = self.checkpoints
-        if number == int(state.steps) // every:
-            return Kept(learning, state.policies), told
-        now = tuple(squad.policy for squad in learning.squads)
-        policies = jax.tree.map(lambda old, new: old.at[number].set(new), state.policies, now)
-        return Kept(learning, policies), told
+    def train_chunk(
+        self, state: CheckpointedState
+    ) -> tuple[CheckpointedState, Mapping[str, Float[Array, ""]]]:
+        """Run a chunk of updates of PPO; store the policies when a checkpoint has been reached."""
+        train_state, metrics = self.run_chunk(state.train_state)
+        steps_per_checkpoint = -(-self.steps // self.num_checkpoints)
+        number = min(int(train_state.steps) // steps_per_checkpoint, self.num_checkpoints)
+        if int(train_state.steps) >= self.steps:
+            number = self.num_checkpoints
+        checkpoints = state.checkpoints
+        if number != int(state.steps) // steps_per_checkpoint:
+            checkpoints = jax.tree.map(
+                lambda stored, new: stored.at[number].set(new),
+                checkpoints,
+                ppo.policies(train_state),
+            )
+        return CheckpointedState(train_state, checkpoints), metrics
 
-    def weights(self, state: Kept) -> FighterNet:
-        """The guards of the checkpoint that behaves best."""
-        fights = [self.test(state, number) for number in range(self.checkpoints + 1)]
-        best = int(np.argmax([merit(each) for each in fights]))
-        return jax.tree.map(lambda leaf: leaf[best], state.policies[0])
+    def policy_params(self, state: CheckpointedState) -> FighterNetwork:
+        """Return the guards of the checkpoint with the highest `selection_score`."""
+        scores = [
+            selection_score(self.play_checkpoint(state, number))
+            for number in range(self.num_checkpoints + 1)
+        ]
+        return _checkpoint(state.checkpoints[0], int(np.argmax(scores)))
 
-    def test(self, state: Kept, number: int) -> Fight:
-        """The guards of a checkpoint against the last attackers."""
-        guards, attackers = (
-            jax.tree.map(lambda leaf, k=k: leaf[k], policies)
-            for policies, k in zip(state.policies, (number, -1), strict=True)
+    def play_checkpoint(self, state: CheckpointedState, number: int) -> Matches:
+        """Play the guards of a checkpoint against the last attackers."""
+        guards, attackers = state.checkpoints
+        return play_matches(
+            LearnedFighter("guards", "", _checkpoint(guards, number)),
+            LearnedFighter("attackers", "", _checkpoint(attackers, -1), side=ATTACKER),
         )
-        return fight(
-            LearnedFighter("guards", "", guards),
-            LearnedFighter("attackers", "", attackers, side=1),
-        )
 
-    def besides(self, state: Kept) -> dict[str, Any]:
-        """All checkpoints."""
-        return {"checkpoints": state.policies}
+    def extra_files(self, state: CheckpointedState) -> Mapping[str, Any]:
+        """Return the policies of all checkpoints."""
+        return {"checkpoints": state.checkpoints}
 
-    def scores(self, weights: FighterNet) -> list[Score]:
-        """What the guards do against the attackers of the pool."""
-        return conduct(LearnedFighter("G4", "", weights))
+    def measure(self, params: FighterNetwork) -> list[Measurement]:
+        """Measure how the guards behave against the attackers of the pool."""
+        return measure_behaviour(LearnedFighter("G4", "", params))
 
 
-def merit(fought: Fight) -> float:
-    """How much guards behave as described: they hold the fort, spread out, and shoot to hit."""
-    guards = fought.guards
-    parts = (1 - fought.fallen, guards.spread, guards.accuracy)
+def selection_score(matches: Matches) -> float:
+    """Return how well guards fit the description of G4, between 0 and 1.
+
+    It is the product of the share of forts that hold, the mean spread and the mean shooting
+    accuracy.
+    """
+    guards = matches.guards
+    parts = (1 - matches.fort_fell, guards.spread, guards.shooting_accuracy)
     return float(np.prod([np.nanmean(part) for part in parts]))
 
 
-def arena(rules: str, limit: int, types: list[Any]) -> Any:
-    """Where to learn: an episode does not end with the learner."""
-    return make(
-        "fortattack",
-        rules=rules,
-        team_limit=limit,
-        slots=SLOTS,
-        types=types,
-        heading="angle",
-        ends_with_learner=False,
-    )
+def _checkpoint(policies: FighterNetwork, number: int) -> FighterNetwork:
+    return jax.tree.map(lambda leaf: leaf[number], policies)

@@ -1,11 +1,22 @@
-"""Proximal policy optimisation for the fighters of FortAttack.
+"""Proximal policy optimisation (PPO) for the guards and attackers of FortAttack.
 
-Agents of a squad share one network for their policy and one for their value. There can be a squad
-on each side, which is self-play; whoever is in no squad acts by a type of the pool. A life ends
-with a shot: what happens while an agent is away is not its own doing.
+Three pure functions over a train state, like those of every learner (`dropin.core.specs.Learner`):
+
+* `init` makes the train state;
+* `update` collects a rollout in all environments, estimates the advantages, and takes optimiser
+  steps on minibatches of the rollout, several times;
+* `policies` returns what has been learned.
+
+Agents in neighbouring slots share one actor-critic. There can be one for each side, which is
+self-play; agents without an actor-critic act by a type of the pool. For the agent that is shot the
+episode ends there: it does not learn from what happens while it is away.
+
+References:
+    Schulman et al. (2017), Proximal Policy Optimization Algorithms, arXiv:1707.06347.
+    Schulman et al. (2016), High-Dimensional Continuous Control Using Generalized Advantage
+    Estimation, arXiv:1506.02438.
 """
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,326 +28,317 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from dropin.adhoc import AdHoc, EnvState
-from dropin.compilation import compiled
-from dropin.dice import Dice
+from dropin.core.metrics import Mean
+from dropin.core.observation import TimeStep
+from dropin.env import AdHocEnv, EnvState
 from dropin.games.fortattack.game import FortAttack
-from dropin.teams.fortattack.learned import FighterNet, Seen, perceive
-from dropin.teams.fortattack.view import View
-from dropin.zoo.recipe import Recipe, repeat
+from dropin.games.fortattack.learned import FighterNetwork, NetworkInput
+from dropin.games.fortattack.state import State
+from dropin.learners.common import apply_gradients, values_of_actions
+from dropin.zoo.actor_critic import ActorCritic
+from dropin.zoo.batched_env import BatchedEnv
+from dropin.zoo.updates import ActorCriticConfig, TrainState, cosine_adam
 
-SLOTS = 5
-"""Of each side."""
-KINDS = (("paper", 3), ("reference", 3), ("paper", 5), ("reference", 5))
-"""The rules and team limits that are trained under, in equal shares."""
-
-
-class Squad(eqx.Module):
-    """Agents in neighbouring slots that learn together."""
-
-    policy: FighterNet
-    value: FighterNet
-    first: int = eqx.field(static=True)
-    number: int = eqx.field(static=True)
-
-    @classmethod
-    def fresh(cls, first: int, number: int, key: PRNGKeyArray) -> "Squad":
-        """With new networks."""
-        one, two = jax.random.split(key)
-        return cls(FighterNet(key=one), FighterNet(1, key=two), first, number)
-
-    def rows(self, tree: Any, axis: int = 1) -> Any:
-        """The slots of the squad, in arrays with a slot axis."""
-        return jax.tree.map(
-            lambda leaf: jax.lax.slice_in_dim(
-                leaf, self.first, self.first + self.number, axis=axis
-            ),
-            tree,
-        )
-
-    def perceive(self, views: View, sides: tuple[int, ...]) -> Seen:
-        """What the networks of the squad get of the views of all agents [arena, slot]."""
-        see = partial(perceive, sides=sides, side=sides[self.first])
-        return jax.vmap(jax.vmap(see))(self.rows(views))
-
-
-class Arenas(eqx.Module):
-    """Environments that differ in what is not a shape: the plane, the team limit."""
-
-    env: AdHoc
-    games: FortAttack
-    limits: Int[Array, " arena"]
-
-    @classmethod
-    def of(cls, envs: Sequence[AdHoc], number: int) -> "Arenas":
-        """So many environments, of each kind in turn; pool and openness are those of the first."""
-        kinds = [envs[k % len(envs)] for k in range(number)]
-        games = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[each.game for each in kinds])
-        return cls(envs[0], games, jnp.stack([each.team.limit for each in kinds]))
-
-    def __getitem__(self, one: tuple[FortAttack, Int[Array, ""]]) -> AdHoc:
-        """The environment with this game and limit."""
-        game, limit = one
-        return eqx.tree_at(
-            lambda env: (env.game, env.team.pool.look.game, env.team.limit),
-            self.env,
-            (game, game, limit),
-        )
-
-    def reset(self, key: PRNGKeyArray) -> EnvState:
-        """All at the start of an episode."""
-        keys = jax.random.split(key, len(self.limits))
-        return jax.vmap(lambda one, key: self[one].reset(key)[0])((self.games, self.limits), keys)
-
-    def look(self, states: EnvState, key: PRNGKeyArray) -> View:
-        """The views of all agents: [arena, slot]."""
-        keys = jax.random.split(key, len(self.limits))
-
-        def one(which: Any, state: EnvState, key: PRNGKeyArray) -> View:
-            look = self[which].team.pool.look
-            return look(Dice(key), state.game, state.cast.character)
-
-        return jax.vmap(one)((self.games, self.limits), states, keys)
-
-
-class Learning(eqx.Module):
-    """Everything that changes."""
-
-    squads: tuple[Squad, ...]
-    optimiser: Any
-    states: EnvState
-    steps: Int[Array, ""]
-    key: PRNGKeyArray
-
-
-class Lived(eqx.Module):
-    """Steps of a squad; leaves are [time, arena, agent, ...]."""
-
-    seen: Seen
-    actions: Int[Array, "*n agent"]
-    likely: Float[Array, "*n agent"]
-    """The log-probability of the action when it was chosen."""
-    rewards: Float[Array, "*n agent"]
-    goes_on: Bool[Array, "*n agent"]
-    """Whether the agent was still there afterwards."""
-    acted: Bool[Array, "*n agent"]
+__all__ = [
+    "Batch",
+    "PPOConfig",
+    "PPOState",
+    "Transition",
+    "init",
+    "policies",
+    "update",
+]
 
 
 @dataclass(frozen=True)
-class PPO(Recipe):
-    """After some steps of all arenas a few passes over them, in parts."""
+class PPOConfig(ActorCriticConfig):
+    """The settings of PPO."""
 
     steps: int = 10_000_000
-    arenas: int = 64
-    period: int = 32
-    """Steps of every arena between two updates."""
-    passes: int = 2
-    parts: int = 4
-    learning_rate: float = 1e-3
-    last_rate: float = 1e-4
-    """The learning rate falls to this at the end."""
-    discount: float = 0.99
-    trace: float = 0.95
-    """lambda of the advantages."""
-    clip: float = 0.2
-    entropy: float = 0.01
-    lure: float = 2.0
-    """Extra reward of attackers for each unit that they get closer to the fort."""
-    chunk: int = 4
-    """Updates between two reports."""
+    """Environment steps of training, all parallel environments together."""
+    num_envs: int = 64
+    """Parallel environments."""
+    rollout_length: int = 32
+    """Steps of every environment between two updates."""
+    num_epochs: int = 2
+    """Passes over the rollout in an update."""
+    num_minibatches: int = 4
+    """Parts of the environments in a pass, with one optimiser step each."""
+    gae_lambda: float = 0.95
+    """lambda of the generalised advantage estimation."""
+    clip_eps: float = 0.2
+    """How far the probability ratio of an action may move from 1 before it is clipped."""
+    approach_bonus: float = 2.0
+    """Extra reward of attackers for each unit by which they come closer to the fort."""
 
     @property
-    def per_update(self) -> int:
-        """Steps of all arenas together between two updates."""
-        return self.arenas * self.period
+    def steps_per_update(self) -> int:
+        """Environment steps between two updates, all environments together."""
+        return self.num_envs * self.rollout_length
 
     @property
-    def adam(self) -> optax.GradientTransformation:
-        """Adam with a rate that falls, over all weights in one array."""
-        updates = self.passes * self.parts * (self.steps // self.per_update)
-        rate = optax.cosine_decay_schedule(
-            self.learning_rate, updates, self.last_rate / self.learning_rate
-        )
-        return optax.flatten(optax.chain(optax.clip_by_global_norm(0.5), optax.adam(rate)))
-
-    def begin(self, squads: tuple[Squad, ...], key: PRNGKeyArray) -> Learning:
-        """These squads before their first update."""
-        key, placing = jax.random.split(key)
-        return Learning(
-            squads=squads,
-            optimiser=self.adam.init(eqx.filter(squads, eqx.is_array)),
-            states=eqx.filter_jit(Arenas.reset)(self.field(), placing),
-            steps=jnp.int32(0),
-            key=key,
-        )
-
-    @abstractmethod
-    def field(self) -> Arenas:
-        """Where it is trained."""
-
-    def train(self, state: Learning) -> tuple[Learning, dict[str, Any]]:
-        """A chunk of updates."""
-        state, told = _advance(self, self.field(), state)
-        rewards, entropies, falls = told
-        named = {f"reward {k + 1}": value for k, value in enumerate(rewards)}
-        named |= {f"entropy {k + 1}": value for k, value in enumerate(entropies)}
-        return state, {**named, "forts fallen": falls}
+    def optimizer(self) -> optax.GradientTransformation:
+        """Adam with clipped gradients and a learning rate that decays along a cosine."""
+        num_updates = self.num_epochs * self.num_minibatches * (self.steps // self.steps_per_update)
+        return cosine_adam(self.learning_rate, self.final_learning_rate, num_updates, 0.5)
 
 
-def _play(
-    recipe: PPO, field: Arenas, learning: Learning, key: PRNGKeyArray
-) -> tuple[EnvState, tuple[Lived, ...], Float[Array, ""]]:
-    """Some steps of all arenas; and the share of the episodes that ended with the fort's fall."""
-    everybody = sum(squad.number for squad in learning.squads) == field.env.slots
+class Transition(eqx.Module):
+    """One step of the agents that share an actor-critic.
 
-    def step(states: EnvState, key: PRNGKeyArray) -> tuple[EnvState, Any]:
-        looking, choosing, others, stepping = jax.random.split(key, 4)
-        views = field.look(states, looking)
-        seen = [squad.perceive(views, field.env.sides) for squad in learning.squads]
-        keys = jax.random.split(stepping, recipe.arenas)
-        if everybody:
-            actions = jnp.zeros((recipe.arenas, field.env.slots), jnp.int32)
-        else:
-            more = jax.random.split(others, recipe.arenas)
-            actions, states = jax.vmap(partial(_types_act, field))(
-                (field.games, field.limits), states, more
-            )
-        chosen = []
-        for squad, own, one in zip(
-            learning.squads, seen, jax.random.split(choosing, len(learning.squads)), strict=True
-        ):
-            logits = squad.policy(own)
-            drawn = jax.random.categorical(one, logits).astype(jnp.int32)
-            chosen.append((drawn, _of(jax.nn.log_softmax(logits), drawn)))
-            actions = jax.lax.dynamic_update_slice_in_dim(actions, drawn, squad.first, axis=1)
+    In a rollout the leading axes are [time, env, agent].
+    """
 
-        def advance(
-            which: Any, key: PRNGKeyArray, state: EnvState, actions: Array
-        ) -> tuple[EnvState, Any, Array]:
-            env, game = field[which], which[0]
-            after, told = env.step_all(key, state, actions)
-            x, y = told.final.agents[:, 0], told.final.agents[:, 1]
-            gain = game.to_fort(state.game) - jnp.hypot(x, game.half_height - y)
-            return after, told, jnp.where(state.game.attacker, gain, 0.0)
-
-        states, told, gain = jax.vmap(advance)((field.games, field.limits), keys, states, actions)
-        still = told.final.present & ~told.final.arrived
-        rewards = told.rewards + recipe.lure * jnp.where(still & told.acted, gain, 0.0)
-        here = still & ~told.done[:, None]
-        lived = tuple(
-            Lived(own, drawn, likely, *squad.rows((rewards, here, told.acted)))
-            for squad, own, (drawn, likely) in zip(learning.squads, seen, chosen, strict=True)
-        )
-        return states, (lived, told.done, told.happened.fallen)
-
-    states, (lived, done, fallen) = jax.lax.scan(
-        step, learning.states, jax.random.split(key, recipe.period)
-    )
-    falls = jnp.sum(fallen, dtype=jnp.float32) / jnp.maximum(jnp.sum(done, dtype=jnp.float32), 1.0)
-    return states, lived, falls
+    inputs: NetworkInput
+    """What each agent saw, as the networks get it."""
+    action: Int[Array, "*n agent"]
+    log_prob: Float[Array, "*n agent"]
+    """The log-probability of the action under the policy that chose it."""
+    reward: Float[Array, "*n agent"]
+    not_done: Bool[Array, "*n agent"]
+    """Whether the agent's life continued: neither was it shot nor did the episode end."""
+    acted: Bool[Array, "*n agent"]
+    """Whether the agent was present; if not, nothing of its row counts."""
 
 
-def _types_act(
-    field: Arenas, which: Any, state: EnvState, key: PRNGKeyArray
-) -> tuple[Int[Array, " slot"], EnvState]:
-    pool = field[which].team.pool
-    actions, cast = pool.act(Dice(key), state.cast, state.game, state.arrived)
-    return actions, eqx.tree_at(lambda state: state.cast, state, cast)
+class Batch(eqx.Module):
+    """A rollout of the agents that share an actor-critic, ready to learn from."""
+
+    transition: Transition
+    advantages: Float[Array, "time env agent"]
+    targets: Float[Array, "time env agent"]
+    """What the values should have been: the lambda-returns."""
 
 
-def _of(rows: Float[Array, "*n action"], action: Int[Array, "*n"]) -> Float[Array, "*n"]:
-    """The entry of each row that belongs to the action."""
-    number = jnp.arange(rows.shape[-1])
-    chosen = action[..., None] == jnp.expand_dims(number, range(action.ndim))
-    return jnp.sum(jnp.where(chosen, rows, 0.0), axis=-1)
+PPOState = TrainState[tuple[ActorCritic, ...], EnvState[State]]
+"""The train state of PPO."""
 
 
-def _advantages(
-    recipe: PPO, squad: Squad, lived: Lived, last: Seen
-) -> tuple[Float[Array, "time arena agent"], Float[Array, "time arena agent"]]:
-    """How much better than expected each action was, and what the values should have been."""
-    values = squad.value(lived.seen)[..., 0]
-    ahead = squad.value(last)[..., 0]
-    following = jnp.concatenate([values[1:], ahead[None]])
+def init(
+    config: PPOConfig, key: PRNGKeyArray, env: BatchedEnv[State], learning: Sequence[range]
+) -> PPOState:
+    """Return the train state before the first update.
 
-    def before(gain: Array, step: tuple[Array, ...]) -> tuple[Array, Array]:
-        reward, value, after, goes_on = step
-        surprise = reward + recipe.discount * jnp.where(goes_on, after, 0.0) - value
-        gain = surprise + recipe.discount * recipe.trace * jnp.where(goes_on, gain, 0.0)
-        return gain, gain
-
-    steps = (lived.rewards, values, following, lived.goes_on)
-    _, gains = jax.lax.scan(before, jnp.zeros_like(ahead), steps, reverse=True)
-    return gains, gains + values
-
-
-def _loss(
-    squads: tuple[Squad, ...], recipe: PPO, parts: tuple[tuple[Lived, Array, Array], ...]
-) -> tuple[Float[Array, ""], tuple[Float[Array, ""], ...]]:
-    """The loss of PPO, added over the squads, and the entropy of each."""
-    total, entropies = jnp.float32(0), []
-    for squad, (lived, gains, goals) in zip(squads, parts, strict=True):
-        acted = lived.acted.astype(jnp.float32)
-        number = jnp.maximum(jnp.sum(acted), 1.0)
-
-        def mean(values: Array, acted: Array = acted, number: Array = number) -> Array:
-            return jnp.sum(values * acted) / number
-
-        above = gains - mean(gains)
-        above = above / (jnp.sqrt(mean(above**2)) + 1e-6)
-        likely = jax.nn.log_softmax(squad.policy(lived.seen))
-        ratio = jnp.exp(_of(likely, lived.actions) - lived.likely)
-        near = jnp.clip(ratio, 1 - recipe.clip, 1 + recipe.clip)
-        policy = -mean(jnp.minimum(ratio * above, near * above))
-        value = mean((squad.value(lived.seen)[..., 0] - goals) ** 2)
-        entropy = mean(-jnp.sum(jnp.exp(likely) * likely, axis=-1))
-        total = total + policy + 0.5 * value - recipe.entropy * entropy
-        entropies.append(entropy)
-    return total, tuple(entropies)
-
-
-def _once(recipe: PPO, field: Arenas, before: Learning) -> tuple[Learning, Any]:
-    """Some steps of every arena, then the passes over them."""
-    key, playing, looking = jax.random.split(before.key, 3)
-    states, lived, falls = _play(recipe, field, before, playing)
-    views = field.look(states, looking)
-    judged = tuple(
-        (some, *_advantages(recipe, squad, some, squad.perceive(views, field.env.sides)))
-        for squad, some in zip(before.squads, lived, strict=True)
-    )
-    size = recipe.arenas // recipe.parts
-
-    def part(carry: tuple[Any, Any], number: Int[Array, ""]) -> tuple[tuple[Any, Any], Any]:
-        arrays, optimiser = carry
-        squads = eqx.combine(arrays, static)
-        some = jax.tree.map(
-            lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, number * size, size, axis=1), judged
-        )
-        gradient, entropies = eqx.filter_grad(_loss, has_aux=True)(squads, recipe, some)
-        with jax.numpy_dtype_promotion("standard"):  # Optax mixes its counter with floats.
-            change, optimiser = recipe.adam.update(gradient, optimiser)
-        squads = eqx.apply_updates(squads, change)
-        return (eqx.filter(squads, eqx.is_array), optimiser), entropies
-
-    arrays, static = eqx.partition(before.squads, eqx.is_array)
-    numbers = jnp.tile(jnp.arange(recipe.parts), recipe.passes)
-    (arrays, optimiser), entropies = jax.lax.scan(part, (arrays, before.optimiser), numbers)
-    rewards = tuple(
-        jnp.sum(some.rewards) / jnp.maximum(jnp.sum(some.acted, dtype=jnp.float32), 1.0)
-        for some in lived
-    )
-    after = Learning(
-        squads=eqx.combine(arrays, static),
-        optimiser=optimiser,
-        states=states,
-        steps=before.steps + recipe.per_update,
+    Args:
+        config: The settings.
+        key: A random key, used for nothing else.
+        env: The parallel environments.
+        learning: The slots that learn, one range of slots for each actor-critic.
+    """
+    key, *network_keys = jax.random.split(key, 1 + len(learning))
+    params = tuple(map(ActorCritic.init, learning, network_keys))
+    key, reset_key = jax.random.split(key)
+    return TrainState(
+        params=params,
+        opt_state=config.optimizer.init(eqx.filter(params, eqx.is_array)),
+        env_state=eqx.filter_jit(BatchedEnv.reset)(env, reset_key),
+        steps=jnp.int32(0),
         key=key,
     )
-    return after, (rewards, tuple(map(jnp.mean, entropies)), falls)
 
 
-def _many(recipe: PPO, field: Arenas, learning: Learning) -> Any:
-    return repeat(partial(_once, recipe, field), learning, recipe.chunk)
+def update(
+    config: PPOConfig, env: BatchedEnv[State], state: PPOState
+) -> tuple[PPOState, dict[str, Mean]]:
+    """Collect a rollout and learn from it.
+
+    Args:
+        config: The settings.
+        env: The parallel environments.
+        state: The train state.
+
+    Returns:
+        The train state after the update, and metrics: for each actor-critic the mean reward of a
+        step and the mean entropy, and the share of finished episodes in which the fort fell.
+    """
+    key, rollout_key, views_key = jax.random.split(state.key, 3)
+    step = partial(_env_step, config, env, state.params)
+    step_keys = jax.random.split(rollout_key, config.rollout_length)
+    env_state, (transitions, done, fort_fell) = jax.lax.scan(step, state.env_state, step_keys)
+
+    views = env.views(views_key, env_state)
+    batches = []
+    for agents, transition in zip(state.params, transitions, strict=True):
+        last_value = agents.value(agents.inputs(views, env.sides))
+        values = agents.value(transition.inputs)
+        advantages = _calculate_gae(config, transition, values, last_value)
+        batches.append(Batch(transition, advantages, advantages + values))
+
+    params, opt_state, entropies = _update_params(
+        config, state.params, state.opt_state, tuple(batches)
+    )
+    metrics = {
+        f"reward {number}": jnp.sum(transition.reward) / _count(transition.acted)
+        for number, transition in enumerate(transitions, start=1)
+    }
+    metrics |= {f"entropy {number}": each for number, each in enumerate(entropies, start=1)}
+    metrics["forts fallen"] = jnp.sum(fort_fell, dtype=jnp.float32) / _count(done)
+    after = TrainState(params, opt_state, env_state, state.steps + config.steps_per_update, key)
+    return after, {name: Mean.of(value) for name, value in metrics.items()}
 
 
-_advance = compiled(_many)
+def policies(state: PPOState) -> tuple[FighterNetwork, ...]:
+    """Return the policy of each actor-critic."""
+    return tuple(agents.actor for agents in state.params)
+
+
+def _env_step(
+    config: PPOConfig,
+    env: BatchedEnv[State],
+    params: tuple[ActorCritic, ...],
+    env_state: EnvState[State],
+    key: PRNGKeyArray,
+) -> tuple[
+    EnvState[State], tuple[tuple[Transition, ...], Bool[Array, " env"], Bool[Array, " env"]]
+]:
+    """Take one step in all environments.
+
+    Returns:
+        The states afterwards; the step of each actor-critic, which episodes ended, and in which
+        of the environments the fort fell.
+    """
+    views_key, sample_key, types_key, step_key = jax.random.split(key, 4)
+    views = env.views(views_key, env_state)
+    if sum(len(agents.slots) for agents in params) == len(env.sides):
+        actions = jnp.zeros((env.num_envs, len(env.sides)), jnp.int32)
+    else:
+        actions, env_state = env.act_by_types(types_key, env_state)
+    choices = []
+    for agents, agents_key in zip(params, jax.random.split(sample_key, len(params)), strict=True):
+        inputs = agents.inputs(views, env.sides)
+        logits = agents.actor(inputs)
+        action = jax.random.categorical(agents_key, logits).astype(jnp.int32)
+        choices.append((inputs, action, values_of_actions(jax.nn.log_softmax(logits), action)))
+        actions = jax.lax.dynamic_update_slice_in_dim(actions, action, agents.slots.start, axis=1)
+    after, step = env.step(step_key, env_state, actions)
+
+    final = step.final_observation
+    stayed = final.present & ~final.arrived
+    approach = env.vmap(_approach, env_state, step)
+    rewards = step.rewards + config.approach_bonus * jnp.where(stayed & step.acted, approach, 0.0)
+    not_done = stayed & ~step.done[:, None]
+    transitions = tuple(
+        Transition(
+            inputs=inputs,
+            action=action,
+            log_prob=log_prob,
+            reward=agents.rows(rewards),
+            not_done=agents.rows(not_done),
+            acted=agents.rows(step.acted),
+        )
+        for agents, (inputs, action, log_prob) in zip(params, choices, strict=True)
+    )
+    return after, (transitions, step.done, step.events.fort_fell)
+
+
+def _approach(
+    env: AdHocEnv[State], before: EnvState[State], step: TimeStep
+) -> Float[Array, " slot"]:
+    """Return by how much each attacker came closer to the fort; 0 for guards."""
+    assert isinstance(env.game, FortAttack)
+    x, y = step.final_observation.agents[:, 0], step.final_observation.agents[:, 1]
+    distance = jnp.hypot(x, env.game.half_height - y)
+    closer = env.game.distance_to_fort(before.game) - distance
+    return jnp.where(before.game.is_attacker, closer, 0.0)
+
+
+def _calculate_gae(
+    config: PPOConfig,
+    transition: Transition,
+    values: Float[Array, "time env agent"],
+    last_value: Float[Array, "env agent"],
+) -> Float[Array, "time env agent"]:
+    """Return the generalised advantage estimates (Schulman et al. 2016, Eq. 16).
+
+    Args:
+        config: The settings.
+        transition: The rollout.
+        values: The value of what each agent saw before each step.
+        last_value: The value of what each agent sees after the last step.
+    """
+
+    def backwards(
+        advantage: Float[Array, "env agent"], step: tuple[Array, ...]
+    ) -> tuple[Float[Array, "env agent"], Float[Array, "env agent"]]:
+        reward, value, next_value, not_done = step
+        delta = reward + config.discount * jnp.where(not_done, next_value, 0.0) - value
+        decay = config.discount * config.gae_lambda
+        advantage = delta + decay * jnp.where(not_done, advantage, 0.0)
+        return advantage, advantage
+
+    next_values = jnp.concatenate([values[1:], last_value[None]])
+    steps = (transition.reward, values, next_values, transition.not_done)
+    return jax.lax.scan(backwards, jnp.zeros_like(last_value), steps, reverse=True)[1]
+
+
+def _loss_fn(
+    params: tuple[ActorCritic, ...], config: PPOConfig, batches: tuple[Batch, ...]
+) -> tuple[Float[Array, ""], tuple[Float[Array, ""], ...]]:
+    """Return the loss of PPO (Schulman et al. 2017, Eq. 9), and the entropy of each actor.
+
+    The losses of all actor-critics are added. Only agents that acted count.
+    """
+    loss, entropies = jnp.float32(0), []
+    for agents, batch in zip(params, batches, strict=True):
+        transition = batch.transition
+        acted, num_acted = transition.acted.astype(jnp.float32), _count(transition.acted)
+
+        def mean(values: Array, acted: Array = acted, num_acted: Array = num_acted) -> Array:
+            return jnp.sum(values * acted) / num_acted
+
+        centred = batch.advantages - mean(batch.advantages)
+        normalised_advantages = centred / (jnp.sqrt(mean(centred**2)) + 1e-6)
+        log_probs = jax.nn.log_softmax(agents.actor(transition.inputs))
+        log_prob = values_of_actions(log_probs, transition.action)
+        ratio = jnp.exp(log_prob - transition.log_prob)
+        clipped_ratio = jnp.clip(ratio, 1 - config.clip_eps, 1 + config.clip_eps)
+        actor_loss = -mean(
+            jnp.minimum(ratio * normalised_advantages, clipped_ratio * normalised_advantages)
+        )
+        critic_loss = mean((agents.value(transition.inputs) - batch.targets) ** 2)
+        entropy = mean(-jnp.sum(jnp.exp(log_probs) * log_probs, axis=-1))
+        loss = loss + actor_loss + 0.5 * critic_loss - config.entropy_coef * entropy
+        entropies.append(entropy)
+    return loss, tuple(entropies)
+
+
+def _update_params(
+    config: PPOConfig, params: tuple[ActorCritic, ...], opt_state: Any, batches: tuple[Batch, ...]
+) -> tuple[tuple[ActorCritic, ...], Any, list[Float[Array, ""]]]:
+    """Take the optimiser steps of one update.
+
+    A minibatch is all steps of some environments. The minibatches are the same in every epoch:
+    shuffling is slow on a CPU, and each rollout is used for few epochs only.
+
+    Returns:
+        The weights, the optimiser's state, and the mean entropy of each actor.
+    """
+    arrays, static = eqx.partition(params, eqx.is_array)
+    size = config.num_envs // config.num_minibatches
+
+    def _update_minibatch(
+        carry: tuple[Any, Any], number: Int[Array, ""]
+    ) -> tuple[tuple[Any, Any], tuple[Float[Array, ""], ...]]:
+        arrays, opt_state = carry
+        params = eqx.combine(arrays, static)
+        minibatch = jax.tree.map(
+            lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, number * size, size, axis=1), batches
+        )
+        gradients, entropies = eqx.filter_grad(_loss_fn, has_aux=True)(params, config, minibatch)
+        params, opt_state = apply_gradients(config.optimizer, params, opt_state, gradients)
+        return (eqx.filter(params, eqx.is_array), opt_state), entropies
+
+    def _update_epoch(
+        carry: tuple[Any, Any], _: None
+    ) -> tuple[tuple[Any, Any], tuple[Float[Array, " minibatch"], ...]]:
+        return jax.lax.scan(_update_minibatch, carry, jnp.arange(config.num_minibatches))
+
+    (arrays, opt_state), entropies = jax.lax.scan(
+        _update_epoch, (arrays, opt_state), length=config.num_epochs
+    )
+    return eqx.combine(arrays, static), opt_state, [jnp.mean(each) for each in entropies]
+
+
+def _count(mask: Bool[Array, "..."]) -> Float[Array, ""]:
+    """Return how many entries are true, at least 1."""
+    return jnp.maximum(jnp.sum(mask, dtype=jnp.float32), 1.0)

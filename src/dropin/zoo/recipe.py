@@ -1,173 +1,236 @@
-"""Recipes: how learned teammates and prey are made, and the cards that say how well they do."""
+"""Recipes: how a learned teammate or prey is trained, stored, measured and reported on a card."""
 
 import hashlib
 import sys
 import time
-from abc import abstractmethod
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any, ClassVar, TextIO
+from types import ModuleType
+from typing import Any, ClassVar, Generic, ParamSpec, TextIO, TypeVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
-from dropin.compilation import use_cache
-from dropin.errors import InputError
+from dropin._xla.cache import use_cache
+from dropin.core.arrays import from_arrays, to_arrays
+from dropin.core.errors import InputError
+from dropin.core.files import read_arrays, write_arrays, write_json
 from dropin.evaluation.statistics import Estimate, estimate
-from dropin.files import read_arrays, write_arrays, write_json
-from dropin.training.directory import versions
 from dropin.training.loop import interruptible
 from dropin.training.reporters import Pace
-from dropin.weights import from_arrays, to_arrays
+from dropin.training.run_directory import versions
 
-SAVE_EVERY = 30.0
-"""Seconds between two saves of a state that is being trained."""
+__all__ = ["Measurement", "Recipe", "make_card", "make_once", "run_recipe"]
+
+SAVE_INTERVAL = 30.0
+"""Seconds between two saves of a train state."""
+
+State = TypeVar("State")
+Params = TypeVar("Params")
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Score:
-    """Something that was measured of a learned policy, or of another for comparison."""
+class Measurement:
+    """A measured quantity of a policy: the learned one, or another for comparison."""
 
-    what: str
-    who: str
+    quantity: str
+    """What was measured."""
+    policy: str
+    """Whose quantity it is."""
     estimate: Estimate
 
     @classmethod
-    def of(cls, what: str, who: str, values: Any) -> "Score":
-        """The mean of independent values."""
-        return cls(what, who, estimate(np.asarray(values)))
+    def from_values(cls, quantity: str, policy: str, values: ArrayLike) -> "Measurement":
+        """Return the mean of independent values, with its interval."""
+        return cls(quantity, policy, estimate(np.asarray(values)))
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How to train one policy. Everything follows from the seed."""
+class Recipe(ABC, Generic[State, Params]):
+    """How to train one policy. The fields are the settings; the result depends on them and a seed.
+
+    `State` is the train state, a pytree of arrays; `Params` are the weights that are stored.
+    """
 
     name: ClassVar[str]
     """`game/name`, as the weights are called."""
-    about: ClassVar[str]
-    """What it is, in a line."""
-    how: ClassVar[str]
-    """How it is trained, in a line."""
+    summary: ClassVar[str]
+    """One line that says what the policy does."""
+    method: ClassVar[str]
+    """One line that says how it is trained."""
+    game: ClassVar[ModuleType]
+    """The package of the game, in whose folder the weights are installed."""
     steps: int
-    """Environment steps, all parallel environments together."""
+    """Environment steps of training, all parallel environments together."""
+
+    @property
+    def weights_path(self) -> Path:
+        """The file in the game's folder that holds the weights."""
+        (folder,) = self.game.__path__
+        return Path(folder) / "weights" / f"{self.name.rpartition('/')[2]}.safetensors"
 
     @abstractmethod
-    def start(self, seed: int) -> Any:
-        """The state before training: a pytree of arrays."""
+    def init(self, seed: int) -> State:
+        """Return the train state before the first update."""
 
     @abstractmethod
-    def advance(self, state: Any) -> tuple[Any, dict[str, Any]]:
-        """About a second of training: the state afterwards, and what to tell about it."""
+    def train_chunk(self, state: State) -> tuple[State, Mapping[str, Float[Array, ""]]]:
+        """Train for about a second.
 
-    def step(self, state: Any) -> int:
-        """Environment steps so far, which every state counts."""
-        return int(state.steps)
+        Returns:
+            The train state afterwards, and metrics of the chunk to report, by name.
+        """
+
+    def steps_done(self, state: State) -> int:
+        """Return the environment steps so far, by default the field `steps` of the train state."""
+        return int(state.steps)  # pyright: ignore[reportAttributeAccessIssue]
 
     @abstractmethod
-    def weights(self, state: Any) -> Any:
-        """The pytree of weights that is kept; None if there are none."""
+    def policy_params(self, state: State) -> Params:
+        """Return the weights to store, a pytree; None if there are none."""
 
-    def besides(self, state: Any) -> dict[str, Any]:
-        """Other weights to keep in files of their own, by name."""
+    def extra_files(self, state: State) -> Mapping[str, Any]:
+        """Return further pytrees of arrays to store in files of their own, by name."""
         del state
         return {}
 
     @abstractmethod
-    def scores(self, weights: Any) -> list[Score]:
-        """How well the weights do, measured anew, beside others."""
+    def measure(self, params: Params) -> list[Measurement]:
+        """Measure how well the policy with these weights does, and others for comparison."""
 
 
-def repeat(
-    once: Callable[[Any], tuple[Any, tuple[Array, ...]]], state: Any, number: int
-) -> tuple[Any, tuple[Array, ...]]:
-    """Train so many times; the state afterwards, and the means of the numbers that were told."""
-    arrays, static = eqx.partition(state, eqx.is_array)
+def make_once(make: Callable[P, Result]) -> Callable[P, Result]:
+    """Call a function once for the same arguments and return the same result afterwards.
 
-    def body(_: Any, carry: tuple[Any, tuple[Array, ...]]) -> tuple[Any, tuple[Array, ...]]:
-        arrays, totals = carry
-        following, told = once(eqx.combine(arrays, static))
-        totals = jax.tree.map(jnp.add, totals, told)
-        return eqx.filter(following, eqx.is_array), totals
+    Its arrays are computed at once, even while JAX traces the caller, so that no tracer is kept.
 
-    _, told = eqx.filter_eval_shape(once, state)
-    nothing = jax.tree.map(lambda each: jnp.zeros(each.shape, each.dtype), told)
-    arrays, totals = jax.lax.fori_loop(0, number, body, (arrays, nothing))
-    return eqx.combine(arrays, static), jax.tree.map(lambda total: total / number, totals)
+    Args:
+        make: A function of hashable arguments, such as one that makes an environment.
+    """
+
+    @cache
+    def make_eagerly(*args: Any, **kwargs: Any) -> Result:
+        with jax.ensure_compile_time_eval():
+            return make(*args, **kwargs)
+
+    @wraps(make)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Result:
+        return make_eagerly(*args, **kwargs)
+
+    return call
 
 
-def prepare(
-    recipe: Recipe, directory: Path, seed: int = 0, out: TextIO | None = None
+def run_recipe(
+    recipe: Recipe[State, Params], directory: Path, seed: int = 0, out: TextIO | None = None
 ) -> tuple[Path, Path]:
-    """Follow a recipe to its end; the weights and the card are written to the directory.
+    """Train and measure a policy; write its weights and its card to a directory.
 
-    A state that was saved there by an interrupted run is gone on with; at the end it is removed.
+    The train state is saved every `SAVE_INTERVAL` seconds and when the run is interrupted. A run
+    continues from a saved state; the state is removed at the end.
+
+    Args:
+        recipe: The recipe.
+        directory: Where to write `NAME.safetensors` and `NAME.json`.
+        seed: The same seed gives the same weights.
+        out: Where to report progress; standard output by default.
+
+    Returns:
+        The paths of the weights and of the card.
+
+    Raises:
+        InputError: If one of the files exists, or if the saved state is of another recipe or seed.
     """
     use_cache()
-    out = sys.stdout if out is None else out
-    paths = directory / f"{recipe.name}.safetensors", directory / f"{recipe.name}.json"
-    for path in paths:
+
+    def report(sentence: str) -> None:
+        print(f"{recipe.name}: {sentence}", file=out or sys.stdout, flush=True)
+
+    weights_path, card_path = (
+        directory / f"{recipe.name}.{end}" for end in ("safetensors", "json")
+    )
+    for path in (weights_path, card_path):
         if path.exists():
             raise InputError(f"{path} exists already: remove it or give another directory.")
-    kept = directory / f"{recipe.name}.state.safetensors"
+    state_path = directory / f"{recipe.name}.state.safetensors"
+    state = _train(recipe, state_path, seed, report)
+    report("measuring how well it does")
+    params = recipe.policy_params(state)
+    measurements = recipe.measure(params)
+    about = {"name": recipe.name, "seed": seed}
+    for name, tree in recipe.extra_files(state).items():
+        write_arrays(directory / f"{recipe.name}.{name}.safetensors", to_arrays(tree), about)
+    if params is not None:
+        write_arrays(weights_path, to_arrays(params), about)
+    write_json(card_path, make_card(recipe, seed, weights_path, measurements))
+    state_path.unlink()
+    return weights_path, card_path
+
+
+def _train(
+    recipe: Recipe[State, Any], state_path: Path, seed: int, report: Callable[[str], None]
+) -> State:
+    """Train to the end, from the saved state if there is one; the last state is saved too."""
     settings = {"name": recipe.name, "seed": seed, **asdict(recipe)}
 
-    def tell(sentence: str) -> None:
-        print(f"{recipe.name}: {sentence}", file=out, flush=True)
-
     def save() -> None:
-        write_arrays(kept, to_arrays(state), settings)
+        write_arrays(state_path, to_arrays(state), settings)
 
-    if kept.exists():
-        arrays, about = read_arrays(kept)
+    if state_path.exists():
+        arrays, about = read_arrays(state_path)
         if about != settings:
-            raise InputError(f"{kept} is the state of another recipe or seed: remove it.")
-        state = from_arrays(eqx.filter_eval_shape(recipe.start, seed), arrays, kept)
-        tell(f"goes on from step {recipe.step(state):,}")
+            raise InputError(f"{state_path} is the state of another recipe or seed: remove it.")
+        state = from_arrays(eqx.filter_eval_shape(recipe.init, seed), arrays, state_path)
+        report(f"continues from step {recipe.steps_done(state):,}")
     else:
-        state = recipe.start(seed)
-    pace, saved = Pace(recipe.steps), time.monotonic()
+        state = recipe.init(seed)
+    pace, saved_at = Pace(recipe.steps), time.monotonic()
     with interruptible() as interrupted:
-        while recipe.step(state) < recipe.steps:
-            state, told = recipe.advance(state)
-            step = recipe.step(state)
-            rate, left = pace.tell(step)
-            news = ", ".join(f"{name} {float(value):.3g}" for name, value in told.items())
-            tell(f"step {step:,} of {recipe.steps:,}, {rate:,.0f} a second, {left} left, {news}")
-            if interrupted() or time.monotonic() - saved > SAVE_EVERY:
+        while recipe.steps_done(state) < recipe.steps:
+            state, metrics = recipe.train_chunk(state)
+            step = recipe.steps_done(state)
+            rate, left = pace.update(step)
+            shown = ", ".join(f"{name} {float(value):.3g}" for name, value in metrics.items())
+            report(f"step {step:,} of {recipe.steps:,}, {rate:,.0f} a second, {left} left, {shown}")
+            if interrupted() or time.monotonic() - saved_at > SAVE_INTERVAL:
                 save()
-                saved = time.monotonic()
+                saved_at = time.monotonic()
             if interrupted():
-                tell("saved; the same command goes on from here")
+                report("saved; run the same command to continue")
                 raise KeyboardInterrupt
     save()
-    tell("measuring how well it does")
-    weights = recipe.weights(state)
-    scores = recipe.scores(weights)
-    about = {"name": recipe.name, "seed": seed}
-    for what, more in recipe.besides(state).items():
-        write_arrays(directory / f"{recipe.name}.{what}.safetensors", to_arrays(more), about)
-    if weights is not None:
-        write_arrays(paths[0], to_arrays(weights), about)
-    write_json(paths[1], card(recipe, seed, paths[0], scores))
-    kept.unlink()
-    return paths
+    return state
 
 
-def card(recipe: Recipe, seed: int, weights: Path, scores: list[Score]) -> dict[str, Any]:
-    """What there is to know about a learned policy."""
+def make_card(
+    recipe: Recipe[Any, Any], seed: int, weights_path: Path, measurements: list[Measurement]
+) -> dict[str, Any]:
+    """Return the card of a trained policy, as it is written to JSON.
+
+    Args:
+        recipe: The recipe that made it.
+        seed: The seed of training.
+        weights_path: The file with the weights; it does not exist if there are none.
+        measurements: How well the policy does.
+    """
+    has_weights = weights_path.exists()
     return {
         "name": recipe.name,
-        "about": recipe.about,
-        "how": recipe.how,
+        "summary": recipe.summary,
+        "method": recipe.method,
         "settings": asdict(recipe),
         "seed": seed,
-        "sha256": hashlib.sha256(weights.read_bytes()).hexdigest() if weights.exists() else None,
-        "scores": [
-            {"what": each.what, "who": each.who, **asdict(each.estimate)} for each in scores
+        "sha256": hashlib.sha256(weights_path.read_bytes()).hexdigest() if has_weights else None,
+        "measurements": [
+            {"quantity": each.quantity, "policy": each.policy, **asdict(each.estimate)}
+            for each in measurements
         ],
         "versions": versions(),
     }

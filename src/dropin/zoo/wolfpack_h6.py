@@ -1,77 +1,107 @@
 """H6 of Wolfpack: a relational network that learns to hunt by deep Q-learning.
 
-It plays for the whole team: every hunter's action values come from its own node, and every hunter
-learns from its own reward. Teams have two to five hunters, drawn for each episode.
+One network plays for the whole team: the action values of a hunter come from its own node, and
+each hunter learns from its own reward. The size of the team, two to five hunters, is drawn for each
+episode.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from dropin.dice import Dice
-from dropin.games.wolfpack import State
+from dropin._xla.random import StepRNG
+from dropin.games.wolfpack.game import Wolfpack, make_game
+from dropin.games.wolfpack.learned import HunterNetwork, make_h6
+from dropin.games.wolfpack.state import State
+from dropin.learners.common import values_of_actions
 from dropin.teams.pool import select
-from dropin.teams.wolfpack.learned import HunterNet, by_rewards
-from dropin.teams.wolfpack.pool import game
-from dropin.zoo.hunts import captures
-from dropin.zoo.qlearning import QLearning, explore, of_actions
-from dropin.zoo.recipe import Score
+from dropin.zoo.dqn import DQN, TrainState, epsilon_greedy
+from dropin.zoo.recipe import Measurement
+from dropin.zoo.wolfpack_captures import count_captures
 
-GAME = game("reference")
-"""With the prey of the zoo and shaped rewards."""
-FEWEST, MOST = 2, 5
+__all__ = ["RelationalHunter", "Transition"]
+
+MIN_HUNTERS, MAX_HUNTERS = 2, 5
 
 
-class Lived(eqx.Module):
-    """One step of the game, as it is remembered."""
+class Transition(eqx.Module):
+    """One step of the game."""
 
     before: State
     after: State
-    actions: Int[Array, " slot"]
-    rewards: Float[Array, " slot"]
+    action: Int[Array, " slot"]
+    reward: Float[Array, " slot"]
 
 
 @dataclass(frozen=True)
-class GraphHunter(QLearning):
+class RelationalHunter(DQN[HunterNetwork]):
     """Deep Q-learning of one network for all hunters."""
 
     name: ClassVar[str] = "wolfpack/H6"
-    about: ClassVar[str] = "a hunter that learned from rewards"
-    how: ClassVar[str] = "deep Q-learning of one relational network for teams of two to five"
+    summary: ClassVar[str] = "a hunter that learned from rewards"
+    method: ClassVar[str] = "deep Q-learning of one relational network for teams of two to five"
 
-    def fresh(self, key: PRNGKeyArray) -> HunterNet:
-        """One network for all."""
-        return HunterNet(key)
+    def make_game(self) -> Wolfpack:
+        """Return the game with the prey of the zoo and shaped rewards."""
+        return make_game("reference")
 
-    def place(self, key: PRNGKeyArray) -> State:
-        """A team of any size."""
-        dice = Dice(key)
-        return GAME.start(dice, jnp.arange(MOST) < dice.integers(FEWEST, MOST))
+    def init_params(self, game: Wolfpack, key: PRNGKeyArray) -> HunterNetwork:
+        """Initialise the network of all hunters."""
+        del game
+        return HunterNetwork(key)
 
-    def live(
-        self, networks: HunterNet, state: State, epsilon: Float[Array, ""], key: PRNGKeyArray
-    ) -> tuple[State, Lived, Float[Array, ""]]:
-        """All act at once; after 200 steps the game starts anew."""
-        dice = Dice(key)
-        actions = explore(dice, networks(state), epsilon)
-        after, outcome = GAME.step(dice, state, actions)
-        lived = Lived(state, after, actions, outcome.rewards)
-        following = select(outcome.truncated, self.place(dice.key()), after)
-        return following, lived, jnp.sum(after.captured, dtype=jnp.float32)
+    def reset(self, game: Wolfpack, key: PRNGKeyArray) -> State:
+        """Start an episode of two to five hunters."""
+        rng = StepRNG(key)
+        return game.reset(rng, jnp.arange(MAX_HUNTERS) < rng.integers(MIN_HUNTERS, MAX_HUNTERS))
 
-    def error(self, networks: HunterNet, targets: HunterNet, lived: Lived) -> Float[Array, ""]:
-        """Of all who are there."""
-        chosen = of_actions(networks(lived.before), lived.actions)
-        worth = lived.rewards + self.discount * jnp.max(targets(lived.after), axis=1)
-        present = lived.before.present
-        missed = jnp.where(present, chosen - worth, 0.0)
-        return jnp.sum(missed**2) / jnp.sum(present, dtype=jnp.float32)
+    def env_step(
+        self,
+        game: Wolfpack,
+        params: HunterNetwork,
+        epsilon: Float[Array, ""],
+        state: State,
+        key: PRNGKeyArray,
+    ) -> tuple[State, Transition]:
+        """Let all hunters act."""
+        rng = StepRNG(key)
+        actions = epsilon_greedy(rng, params(state), epsilon)
+        after, outcome = game.step(rng, state, actions)
+        transition = Transition(state, after, actions, outcome.rewards)
+        return select(outcome.truncated, self.reset(game, rng.key()), after), transition
 
-    def scores(self, weights: Any) -> list[Score]:
-        """How often three hunters capture a prey, beside others."""
-        what = "captures in 200 steps by three"
-        kinds = {"H6": by_rewards(weights), "H1": "H1", "H2": "H2", "H4": "H4"}
-        return [Score.of(what, who, captures([kind])) for who, kind in kinds.items()]
+    def td_loss(
+        self,
+        game: Wolfpack,
+        params: HunterNetwork,
+        target_params: HunterNetwork,
+        transition: Transition,
+    ) -> Float[Array, ""]:
+        """Return the squared TD error, averaged over the hunters that are present.
+
+        Episodes have no end but a time limit, so every next state has a value.
+        """
+        del game
+        value = values_of_actions(params(transition.before), transition.action)
+        next_value = jnp.max(target_params(transition.after), axis=1)
+        target = transition.reward + self.discount * next_value
+        present = transition.before.present
+        error = jnp.where(present, value - target, 0.0)
+        return jnp.sum(error**2) / jnp.sum(present, dtype=jnp.float32)
+
+    def policy_params(self, state: TrainState) -> HunterNetwork:
+        """Return the network."""
+        return state.params
+
+    def measure(self, params: HunterNetwork) -> list[Measurement]:
+        """Measure how often three hunters capture a prey, beside other types."""
+        hunters = {"H6": make_h6(params), "H1": "H1", "H2": "H2", "H4": "H4"}
+        return [
+            Measurement.from_values(
+                "captures in 200 steps by three", name, count_captures([hunter])
+            )
+            for name, hunter in hunters.items()
+        ]

@@ -1,120 +1,148 @@
 """The rules of FortAttack."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from dropin.dice import Dice
-from dropin.errors import InputError
-from dropin.games.base import Feature, Outcome, with_changes
-from dropin.games.fortattack.state import ATTACKER, GUARD, Geometry, Happened, State
-from dropin.settle import settle
+from dropin._xla.materialize import materialize
+from dropin._xla.random import StepRNG
+from dropin.core.errors import InputError
+from dropin.core.metrics import Mean
+from dropin.games.base import Feature, StepOutcome, as_float, as_int, make_preset
+from dropin.games.fortattack.state import ATTACKER, GUARD, Geometry, State, StepEvents
+
+__all__ = [
+    "DOWN",
+    "LEFT",
+    "NOTHING",
+    "RIGHT",
+    "SHOOT",
+    "SPAWN_HEADING",
+    "TURN_LEFT",
+    "TURN_RIGHT",
+    "UP",
+    "FortAttack",
+    "make_game",
+]
 
 NOTHING, RIGHT, LEFT, UP, DOWN, TURN_LEFT, TURN_RIGHT, SHOOT = range(8)
+"""The actions."""
 FULL_TURN = 2 * np.pi
-FACING = (1.5 * np.pi, 0.5 * np.pi)
-"""The heading of newcomers: guards look down, attackers up."""
+SPAWN_HEADING = (1.5 * np.pi, 0.5 * np.pi)
+"""The heading of a newcomer, by side: guards look down, attackers up."""
 
 
-def _int(value: object) -> Int[Array, "..."]:
-    return jnp.asarray(value, jnp.int32)
-
-
-def _float(value: object) -> Float[Array, "..."]:
-    return jnp.asarray(value, jnp.float32)
-
-
-def _number(default: float) -> Any:
-    return eqx.field(converter=_float, default=default)
+def _setting(convert: Callable[[object], Array], default: object) -> Any:
+    """Return a field of a run-time parameter: a static type checker cannot follow converters."""
+    return eqx.field(converter=convert, default=default)
 
 
 class FortAttack(eqx.Module):
-    """FortAttack (paper: section 5.1, appendix B.3). The learner is a guard.
+    """Guards keep attackers from a fort on a plane (section 5.1, appendix B.3 of the paper).
 
-    Actions: 0 nothing, 1 right, 2 left, 3 up, 4 down (thrust), 5 turn left, 6 turn right,
-    7 shoot.
+    The learner is a guard. The fort is a disc in the middle of the upper wall.
 
-    Step: everybody inside the laser of an opponent who shoots is hit and vanishes, all at once,
-    so that two can hit each other. Then the others move: thrust, contacts between agents and the
-    soft walls accelerate them, damping slows them down. The fort falls when an attacker is within
-    it.
+    **Observation.** `agents` [slot, 8]: x, y, cosine and sine of the heading, velocity along x and
+    y, 1 for a guard, 1 for an attacker. With `heading_encoding="angle"` the heading is one number
+    and there are 7 columns. Nothing is scaled; rows of absent agents are -1. `shared` [0]: nothing.
 
-    Rewards of a guard: the fort falls, it is hit, it hits, it shoots, the guards hold out until
-    the end. Attackers get the opposite for the fort and the same for shots.
+    **Actions.** 0 nothing, 1 right, 2 left, 3 up, 4 down (thrust along an axis), 5 turn left,
+    6 turn right, 7 shoot.
 
-    End: the fort falls, the learner is hit, or time is up, which is a victory and no cut.
+    **Step.** First all shots are fired at once: every opponent whose centre is in the triangle of
+    a laser is hit and vanishes, so two agents can hit each other. Then the others move: thrust,
+    contact with other agents and the soft walls accelerate them, damping slows them down. Nothing
+    in a step is random.
+
+    **Reward** [slot]. `hit_reward` for hitting, once per shot; minus `hit_reward` for being hit;
+    minus `shot_cost` for each shot; `victory_reward` for the guards and minus `victory_reward` for
+    the attackers when time is up, the reverse when the fort falls.
+
+    **Termination.** An attacker's centre is within the fort, time is up (`horizon` steps: the
+    guards have won, so this is no truncation), or the learner is hit, unless `ends_with_learner`
+    is false. Episodes are never truncated.
     """
 
-    name: ClassVar[str] = "fortattack"
-
-    attackers: int | None = eqx.field(static=True, default=None)
-    """How many attackers there are; None: as many as guards, or fewer."""
-    fewer: int = eqx.field(static=True, default=0)
-    """So many attackers fewer than the team limit says, if their number is not given."""
-    heading: str = eqx.field(static=True, default="vector")
-    """How headings are observed: as cosine and sine ("vector") or as an "angle"."""
-    horizon: Int[Array, ""] = eqx.field(converter=_int, default=200)
-    """Steps after which the guards have held out."""
-    half_width: Float[Array, ""] = _number(0.8)
-    """The plane reaches so far to the left and right of its middle."""
-    half_height: Float[Array, ""] = _number(1.0)
-    """And so far up and down; the fort is in the middle of the upper wall."""
-    fort: Float[Array, ""] = _number(0.3)
-    """The radius of the fort."""
-    band: Float[Array, ""] = _number(0.2)
-    """Newcomers are placed within so much of the half height of their wall: guards of the upper
-    one, attackers of the lower one."""
-    spread: Float[Array, ""] = _number(0.4)
-    """New guards are within so many radii of the fort of the middle, new attackers anywhere."""
-    radius: Float[Array, ""] = _number(0.05)
-    """Of an agent."""
-    time_step: Float[Array, ""] = _number(0.1)
-    """The time of a step."""
-    damping: Float[Array, ""] = _number(0.25)
-    """The part of the speed that is lost in a step."""
-    thrust: Float[Array, ""] = _number(3.0)
-    """The acceleration of an agent that moves."""
-    top_speed: Float[Array, ""] = _number(3.0)
-    """No agent is faster."""
-    turn: Float[Array, ""] = _number(0.17)
-    """The angle of a turn."""
-    stiffness: Float[Array, ""] = _number(100.0)
-    """Of agents and walls: the force for each unit that they overlap."""
-    laser: Float[Array, ""] = _number(0.8)
-    """The length of the two sides of the laser's triangle, which starts at the agent's rim."""
-    laser_angle: Float[Array, ""] = _number(np.pi / 4)
-    """The angle between them."""
-    hit: Float[Array, ""] = _number(3.0)
-    """The reward for a shot that hits, once for all who are hit, and what it costs to be hit."""
-    shot: Float[Array, ""] = _number(0.1)
-    """What a shot costs."""
-    victory: Float[Array, ""] = _number(10.0)
-    """What a side gets that takes or keeps the fort, and the other loses."""
-    ends_with_learner: Bool[Array, ""] = eqx.field(
-        converter=lambda value: jnp.asarray(value, bool), default=True
-    )
+    num_attackers: int | None = eqx.field(static=True, default=None)
+    """Number of attackers; None: `fewer_attackers` fewer than the team limit."""
+    fewer_attackers: int = eqx.field(static=True, default=0)
+    """How many attackers fewer than guards there are; unused if `num_attackers` is given."""
+    heading_encoding: str = eqx.field(static=True, default="vector")
+    """How headings are observed: as cosine and sine ("vector") or as an angle ("angle")."""
+    horizon: Int[Array, ""] = _setting(as_int, 200)
+    """Number of steps for which the guards have to hold the fort."""
+    half_width: Float[Array, ""] = _setting(as_float, 0.8)
+    """Distance from the middle of the plane to its left and right walls."""
+    half_height: Float[Array, ""] = _setting(as_float, 1.0)
+    """Distance from the middle of the plane to its upper and lower walls."""
+    fort_radius: Float[Array, ""] = _setting(as_float, 0.3)
+    """Radius of the fort."""
+    spawn_depth: Float[Array, ""] = _setting(as_float, 0.2)
+    """How far from their wall newcomers can be placed, as a fraction of the half height: guards
+    below the upper wall, attackers above the lower one."""
+    guard_spawn_half_width: Float[Array, ""] = _setting(as_float, 0.4)
+    """How far to the left and right of the middle new guards can be placed, in fort radii. New
+    attackers can be placed over the full width."""
+    agent_radius: Float[Array, ""] = _setting(as_float, 0.05)
+    """Radius of an agent."""
+    time_step: Float[Array, ""] = _setting(as_float, 0.1)
+    """Time that passes in a step."""
+    damping: Float[Array, ""] = _setting(as_float, 0.25)
+    """Fraction of the velocity that is lost in a step."""
+    thrust: Float[Array, ""] = _setting(as_float, 3.0)
+    """Acceleration of an agent that moves."""
+    max_speed: Float[Array, ""] = _setting(as_float, 3.0)
+    """Speed that no agent exceeds."""
+    turn_angle: Float[Array, ""] = _setting(as_float, 0.17)
+    """Angle of a turn."""
+    stiffness: Float[Array, ""] = _setting(as_float, 100.0)
+    """Force between two agents, or an agent and a wall, per unit of overlap."""
+    laser_length: Float[Array, ""] = _setting(as_float, 0.8)
+    """Length of the two equal sides of the laser's triangle, whose apex is on the agent's rim."""
+    laser_angle: Float[Array, ""] = _setting(as_float, np.pi / 4)
+    """Angle between these two sides."""
+    hit_reward: Float[Array, ""] = _setting(as_float, 3.0)
+    """Reward for a shot that hits, however many it hits, and the cost of being hit."""
+    shot_cost: Float[Array, ""] = _setting(as_float, 0.1)
+    """Cost of a shot."""
+    victory_reward: Float[Array, ""] = _setting(as_float, 10.0)
+    """Reward of a side for taking or keeping the fort; the other side loses as much."""
+    ends_with_learner: Bool[Array, ""] = _setting(lambda value: jnp.asarray(value, bool), True)
     """Whether the episode ends when the learner is hit."""
 
     def __check_init__(self) -> None:
-        for name, low in (("attackers", 1), ("fewer", 0), ("horizon", 1)):
+        for name, low in (("num_attackers", 1), ("fewer_attackers", 0), ("horizon", 1)):
             value = getattr(self, name)
             if value is not None and int(value) < low:
                 raise InputError(
                     f"FortAttack's {name} is {int(value)}, but it has to be at least {low}."
                 )
-        if self.heading not in ("vector", "angle"):
+        if self.heading_encoding not in ("vector", "angle"):
             raise InputError(
-                f"FortAttack's heading is {self.heading!r}, but it can be 'vector' or 'angle'."
+                f"FortAttack's heading_encoding is {self.heading_encoding!r}, but it can be"
+                " 'vector' or 'angle'."
             )
-        for name in ("half_width", "half_height", "fort", "radius", "time_step", "laser"):
+        for name in (
+            "half_width",
+            "half_height",
+            "fort_radius",
+            "agent_radius",
+            "time_step",
+            "laser_length",
+        ):
             value = float(getattr(self, name))
             if not (np.isfinite(value) and value > 0):
                 raise InputError(f"FortAttack's {name} is {value:g}, but it has to be above 0.")
+
+    @property
+    def name(self) -> str:
+        """The name by which the game is registered."""
+        return "fortattack"
 
     @property
     def actions(self) -> Sequence[str]:
@@ -122,88 +150,102 @@ class FortAttack(eqx.Module):
         return ("nothing", "right", "left", "up", "down", "turn left", "turn right", "shoot")
 
     @property
-    def shaped(self) -> bool:
+    def has_shaping(self) -> bool:
         """No part of the rewards is shaping."""
         return False
 
     @property
-    def members(self) -> Sequence[str]:
-        """The learner's mates are guards."""
+    def side_names(self) -> Sequence[str]:
+        """Guards are the learner's mates, the others are attackers."""
         return ("mate", "attacker")
 
     def sides(self, slots: int) -> tuple[int, ...]:
-        """Guards, then attackers."""
-        return (GUARD,) * slots + (ATTACKER,) * self._attackers(slots)
+        """Return the side of every slot: guards, then attackers."""
+        return (GUARD,) * slots + (ATTACKER,) * self._attacker_slots(slots)
 
-    def seats(self, slots: int, limit: Int[Array, ""]) -> Bool[Array, " slot"]:
-        """The first of either side."""
+    def usable_slots(self, slots: int, limit: Int[Array, ""]) -> Bool[Array, " slot"]:
+        """Return the first slots of each side: `limit` guards, and the attackers that go with them.
+
+        Args:
+            slots: Number of slots of the guards.
+            limit: Most guards at a time, the learner included.
+        """
         guards = jnp.arange(slots) < limit
-        number = self._attackers(slots)
-        most = limit - self.fewer if self.attackers is None else number
-        return jnp.concatenate([guards, jnp.arange(number) < most])
+        attacker_slots = self._attacker_slots(slots)
+        if self.num_attackers is None:
+            attacker_limit = limit - self.fewer_attackers
+        else:
+            attacker_limit = attacker_slots
+        return jnp.concatenate([guards, jnp.arange(attacker_slots) < attacker_limit])
 
-    def _attackers(self, slots: int) -> int:
-        """The slots for attackers."""
-        number = slots - self.fewer if self.attackers is None else self.attackers
-        if number < 1:
-            raise InputError(f"With {self.fewer} fewer than {slots} there is no attacker left.")
-        return number
+    def _attacker_slots(self, slots: int) -> int:
+        """Return the number of slots for attackers beside this many for guards."""
+        if self.num_attackers is not None:
+            return self.num_attackers
+        if slots - self.fewer_attackers < 1:
+            raise InputError(
+                f"With {self.fewer_attackers} fewer attackers than {slots} guards there is no"
+                " attacker left."
+            )
+        return slots - self.fewer_attackers
 
     def features(self, slots: int) -> tuple[Sequence[Feature], Sequence[Feature]]:
-        """The columns of x; nothing is shared."""
+        """Return the columns of the agent features x; there are no shared features."""
         del slots
-        # Walls are soft: nobody is faster than the top speed, which bounds how deep one gets.
-        beyond = float(self.top_speed * self.time_step) + 0.5
-        wide, tall = float(self.half_width) + beyond, float(self.half_height) + beyond
-        fast = float(self.top_speed)
-        if self.heading == "vector":
+        # Walls are soft; the maximum speed bounds how deep an agent gets into them.
+        beyond = float(self.max_speed * self.time_step) + 0.5
+        max_x, max_y = float(self.half_width) + beyond, float(self.half_height) + beyond
+        max_speed = float(self.max_speed)
+        if self.heading_encoding == "vector":
             heading = [
-                Feature("cosine", "cosine of the agent's heading", -1, 1, -1),
-                Feature("sine", "sine of the agent's heading", -1, 1, -1),
+                Feature("cosine", "cosine of the heading", -1, 1, -1),
+                Feature("sine", "sine of the heading", -1, 1, -1),
             ]
         else:
             heading = [Feature("heading", "heading, an angle from the x-axis", 0, FULL_TURN, -1)]
         return [
-            Feature("x", "place of the agent, 0 is the middle", -wide, wide, -1),
-            Feature("y", "place of the agent, the fort is up", -tall, tall, -1),
+            Feature("x", "position, 0 is the middle", -max_x, max_x, -1),
+            Feature("y", "position, the fort is up", -max_y, max_y, -1),
             *heading,
-            Feature("x speed", "speed to the right", -fast, fast, -1),
-            Feature("y speed", "speed upwards", -fast, fast, -1),
+            Feature("x speed", "velocity to the right", -max_speed, max_speed, -1),
+            Feature("y speed", "velocity upwards", -max_speed, max_speed, -1),
             Feature("guard", "1 if the agent is a guard, else 0", 0, 1, -1),
             Feature("attacker", "1 if the agent is an attacker, else 0", 0, 1, -1),
         ], []
 
-    def check(self, slots: int) -> None:
-        """Any number of agents fits."""
+    def validate(self, slots: int) -> None:
+        """Accept any number of agents."""
         del slots
 
-    def start(self, dice: Dice, present: Bool[Array, " slot"]) -> State:
-        """Guards near the fort, attackers at the other end."""
+    def reset(self, rng: StepRNG, present: Bool[Array, " slot"]) -> State:
+        """Return the first state of an episode: guards near the fort, attackers opposite."""
         rows = present.shape[0]
-        attackers = self.attackers or (rows - self.fewer) // 2
-        nothing = jnp.zeros(rows)
-        nobody = State(
-            x=nothing,
-            y=nothing,
-            vx=nothing,
-            vy=nothing,
-            heading=nothing,
+        attackers = self.num_attackers or (rows - self.fewer_attackers) // 2
+        zeros = jnp.zeros(rows)
+        empty = State(
+            x=zeros,
+            y=zeros,
+            vx=zeros,
+            vy=zeros,
+            heading=zeros,
             present=jnp.zeros(rows, bool),
             time=jnp.int32(0),
             sides=(GUARD,) * (rows - attackers) + (ATTACKER,) * attackers,
         )
-        return self.enter(dice, nobody, present)
+        return self.spawn(rng, empty, present)
 
-    def enter(self, dice: Dice, state: State, entering: Bool[Array, " slot"]) -> State:
-        """Newcomers get a place near their wall, at rest, and look at the other."""
-        across, deep = dice.uniform(2, len(entering))
-        attacker = state.attacker
-        wide = jnp.where(attacker, self.half_width, self.spread * self.fort)
-        y = self.half_height * (1 - self.band * deep)
-        heading = jnp.where(attacker, FACING[ATTACKER], FACING[GUARD])
+    def spawn(self, rng: StepRNG, state: State, entering: Bool[Array, " slot"]) -> State:
+        """Place newcomers near the wall of their side, at rest and facing the other side."""
+        x_uniform, y_uniform = rng.uniform(2, len(entering))
+        attacker = state.is_attacker
+        half_width = jnp.where(
+            attacker, self.half_width, self.guard_spawn_half_width * self.fort_radius
+        )
+        y = self.half_height * (1 - self.spawn_depth * y_uniform)
+        heading = jnp.where(attacker, SPAWN_HEADING[ATTACKER], SPAWN_HEADING[GUARD])
         return replace(
             state,
-            x=jnp.where(entering, wide * (2 * across - 1), state.x),
+            x=jnp.where(entering, half_width * (2 * x_uniform - 1), state.x),
             y=jnp.where(entering, jnp.where(attacker, -y, y), state.y),
             vx=jnp.where(entering, 0.0, state.vx),
             vy=jnp.where(entering, 0.0, state.vy),
@@ -211,57 +253,73 @@ class FortAttack(eqx.Module):
             present=state.present | entering,
         )
 
-    def leave(self, state: State, leaving: Bool[Array, " slot"]) -> State:
-        """Leavers vanish from the plane."""
-        gone = {
+    def despawn(self, state: State, leaving: Bool[Array, " slot"]) -> State:
+        """Remove agents from the plane."""
+        cleared = {
             name: jnp.where(leaving, 0.0, getattr(state, name))
             for name in ("x", "y", "vx", "vy", "heading")
         }
-        return replace(state, **gone, present=state.present & ~leaving)
+        return replace(state, **cleared, present=state.present & ~leaving)
 
     def in_laser(self, geometry: Geometry) -> Bool[Array, "slot slot"]:
-        """Whether b's centre is in the triangle that a's laser covers, or on its rim."""
-        half = self.laser_angle / 2
-        ahead = geometry.ahead - self.radius
-        return (jnp.abs(geometry.left) <= jnp.tan(half) * ahead) & (
-            ahead <= jnp.cos(half) * self.laser
+        """Return whether the laser of each agent covers the centre of each other agent.
+
+        The edge of the triangle belongs to it. Sides are ignored, see `opponents_of`.
+
+        Args:
+            geometry: The geometry of a state.
+
+        Returns:
+            Entry [a, b]: whether agent b is in the laser of agent a.
+        """
+        half_angle = self.laser_angle / 2
+        ahead = geometry.ahead - self.agent_radius
+        return (jnp.abs(geometry.left) <= jnp.tan(half_angle) * ahead) & (
+            ahead <= jnp.cos(half_angle) * self.laser_length
         )
 
-    def opposed(self, state: State) -> Bool[Array, "slot slot"]:
-        """Who can hit whom: those present on different sides."""
-        against = jnp.asarray(np.not_equal.outer(state.sides, state.sides))
-        return against & state.present[:, None] & state.present[None]
+    def opponents_of(self, state: State) -> Bool[Array, "slot slot"]:
+        """Return the opponents of each agent: entry [a, b] is true if both are present and on
+        different sides.
+        """
+        opposed = jnp.asarray(np.not_equal.outer(state.sides, state.sides))
+        return opposed & state.present[:, None] & state.present[None]
 
-    def to_fort(self, state: State) -> Float[Array, " slot"]:
-        """The distance of everybody to the middle of the fort."""
+    def distance_to_fort(self, state: State) -> Float[Array, " slot"]:
+        """Return each agent's distance to the centre of the fort."""
         below = self.half_height - state.y
         return jnp.sqrt(state.x * state.x + below * below)
 
-    def step(self, dice: Dice, state: State, actions: Int[Array, " slot"]) -> tuple[State, Outcome]:
-        """Shots, then movement; nothing is left to chance."""
-        del dice
-        present, geometry = state.present, Geometry.of(state)
+    def step(
+        self, rng: StepRNG, state: State, actions: Int[Array, " slot"]
+    ) -> tuple[State, StepOutcome]:
+        """Fire all shots, then move everybody who was not hit; the step is deterministic."""
+        del rng
+        present, geometry = state.present, Geometry.from_state(state)
         fired = present & (actions == SHOOT)
-        hits = settle(fired[:, None] & self.opposed(state) & self.in_laser(geometry))
-        shot = jnp.any(hits, axis=0)
-        moving = present & ~shot
-        after = self._move(self.leave(state, shot), geometry, actions, moving)
+        hits = materialize(fired[:, None] & self.opponents_of(state) & self.in_laser(geometry))
+        was_hit = jnp.any(hits, axis=0)
+        moving = present & ~was_hit
+        after = self._move(self.despawn(state, was_hit), geometry, actions, moving)
 
-        fallen = jnp.any(moving & state.attacker & (self.to_fort(after) < self.fort))
+        in_fort = self.distance_to_fort(after) < self.fort_radius
+        fort_fell = jnp.any(moving & state.is_attacker & in_fort)
         held = after.time >= self.horizon
-        stakes = self.victory * (held.astype(jnp.float32) - fallen.astype(jnp.float32))
-        rewards = (
-            jnp.where(state.attacker, -stakes, stakes)
-            + jnp.where(jnp.any(hits, axis=1), self.hit, 0.0)
-            - jnp.where(shot, self.hit, 0.0)
-            - jnp.where(fired, self.shot, 0.0)
+        guard_victory = self.victory_reward * (
+            held.astype(jnp.float32) - fort_fell.astype(jnp.float32)
         )
-        outcome = Outcome(
+        rewards = (
+            jnp.where(state.is_attacker, -guard_victory, guard_victory)
+            + jnp.where(jnp.any(hits, axis=1), self.hit_reward, 0.0)
+            - jnp.where(was_hit, self.hit_reward, 0.0)
+            - jnp.where(fired, self.shot_cost, 0.0)
+        )
+        outcome = StepOutcome(
             rewards=jnp.where(present, rewards, 0.0),
             shaping=jnp.zeros(len(actions)),
-            terminated=fallen | held | (shot[0] & self.ends_with_learner),
+            terminated=fort_fell | held | (was_hit[0] & self.ends_with_learner),
             truncated=jnp.array(False),
-            happened=Happened(fired, hits, geometry.apart, fallen),
+            events=StepEvents(fired, hits, geometry.distance, fort_fell),
         )
         return after, outcome
 
@@ -272,23 +330,32 @@ class FortAttack(eqx.Module):
         actions: Int[Array, " slot"],
         moving: Bool[Array, " slot"],
     ) -> State:
-        """Where everybody is a step later, having been in this geometry."""
-        touching = moving[:, None] & moving[None] & (geometry.apart > 0)
-        overlap = jnp.maximum(2 * self.radius - geometry.apart, 0.0)
-        away = jnp.where(touching, self.stiffness * overlap / geometry.apart, 0.0)
-        force_x = -jnp.sum(away * geometry.dx, axis=1)
-        force_y = -jnp.sum(away * geometry.dy, axis=1)
-        force_x += self._wall(state.x, self.half_width) + self._along(actions, RIGHT, LEFT)
-        force_y += self._wall(state.y, self.half_height) + self._along(actions, UP, DOWN)
+        """Apply forces and turns to the agents that move.
+
+        Args:
+            state: The state, without those who were hit.
+            geometry: The geometry before anybody moved.
+            actions: The action of each agent.
+            moving: Which agents are still present.
+        """
+        touching = moving[:, None] & moving[None] & (geometry.distance > 0)
+        overlap = jnp.maximum(2 * self.agent_radius - geometry.distance, 0.0)
+        repulsion = jnp.where(touching, self.stiffness * overlap / geometry.distance, 0.0)
+        force_x = -jnp.sum(repulsion * geometry.dx, axis=1)
+        force_y = -jnp.sum(repulsion * geometry.dy, axis=1)
+        thrust_x = self._axis_thrust(actions, RIGHT, LEFT)
+        thrust_y = self._axis_thrust(actions, UP, DOWN)
+        force_x += self._wall_force(state.x, self.half_width) + thrust_x
+        force_y += self._wall_force(state.y, self.half_height) + thrust_y
 
         vx = (1 - self.damping) * state.vx + self.time_step * force_x
         vy = (1 - self.damping) * state.vy + self.time_step * force_y
         speed = jnp.sqrt(vx * vx + vy * vy)
-        slower = jnp.where(speed > self.top_speed, self.top_speed / speed, 1.0)
-        vx, vy = jnp.where(moving, slower * vx, 0.0), jnp.where(moving, slower * vy, 0.0)
+        scale = jnp.where(speed > self.max_speed, self.max_speed / speed, 1.0)
+        vx, vy = jnp.where(moving, scale * vx, 0.0), jnp.where(moving, scale * vy, 0.0)
 
-        turn = jnp.where(actions == TURN_LEFT, self.turn, 0.0)
-        turn = jnp.where(actions == TURN_RIGHT, -self.turn, turn)
+        turn = jnp.where(actions == TURN_LEFT, self.turn_angle, 0.0)
+        turn = jnp.where(actions == TURN_RIGHT, -self.turn_angle, turn)
         heading = state.heading + jnp.where(moving, turn, 0.0)
         heading = jnp.where(heading < 0, heading + FULL_TURN, heading)
         heading = jnp.where(heading >= FULL_TURN, heading - FULL_TURN, heading)
@@ -302,53 +369,56 @@ class FortAttack(eqx.Module):
             time=state.time + 1,
         )
 
-    def _wall(self, place: Float[Array, " slot"], half: Float[Array, ""]) -> Float[Array, " slot"]:
-        """The force of the two walls across an axis on whoever overlaps them."""
-        above = jnp.maximum(place + self.radius - half, 0.0)
-        below = jnp.maximum(-half - (place - self.radius), 0.0)
+    def _wall_force(
+        self, position: Float[Array, " slot"], half_size: Float[Array, ""]
+    ) -> Float[Array, " slot"]:
+        """Return the force of the two walls at +-`half_size` of an axis."""
+        above = jnp.maximum(position + self.agent_radius - half_size, 0.0)
+        below = jnp.maximum(-half_size - (position - self.agent_radius), 0.0)
         return self.stiffness * (below - above)
 
-    def _along(self, actions: Int[Array, " slot"], plus: int, minus: int) -> Float[Array, " slot"]:
-        """The thrust along an axis."""
+    def _axis_thrust(
+        self, actions: Int[Array, " slot"], plus: int, minus: int
+    ) -> Float[Array, " slot"]:
+        """Return the thrust along the axis that the actions `plus` and `minus` move along."""
         return jnp.where(
             actions == plus, self.thrust, jnp.where(actions == minus, -self.thrust, 0.0)
         )
 
     def observe(self, state: State) -> tuple[Float[Array, "slot feature"], Float[Array, " shared"]]:
-        """Agent features x as they are, not scaled; there are no shared features."""
-        if self.heading == "vector":
+        """Return the agent features x, not scaled, and no shared features."""
+        if self.heading_encoding == "vector":
             heading = [jnp.cos(state.heading), jnp.sin(state.heading)]
         else:
             heading = [state.heading]
-        attacker = state.attacker.astype(jnp.float32)
-        kind = [1 - attacker, attacker]
-        rows = jnp.stack([state.x, state.y, *heading, state.vx, state.vy, *kind], axis=1)
+        attacker = state.is_attacker.astype(jnp.float32)
+        columns = [state.x, state.y, *heading, state.vx, state.vy, 1 - attacker, attacker]
+        rows = jnp.stack(columns, axis=1)
         return jnp.where(state.present[:, None], rows, -1.0), jnp.zeros(0)
 
-    @property
-    def ratios(self) -> Sequence[str]:
-        """How many of the learner's shots hit."""
-        return ("shooting_accuracy",)
-
-    def counts(self, happened: Happened) -> Float[Array, "ratio 2"]:
-        """Whether the learner hit somebody, and whether it shot."""
-        hit, fired = jnp.any(happened.hits[0]), happened.fired[0]
-        return jnp.stack([hit, fired]).astype(jnp.float32)[None]
-
-    def flaws(self, state: State) -> Bool[Array, " slot"]:
-        """Whose place, speed or heading is not finite."""
-        return ~jnp.isfinite(state.x + state.y + state.vx + state.vy + state.heading)
+    def metrics(self, events: StepEvents) -> Mapping[str, Mean]:
+        """Return the learner's shooting accuracy: the fraction of its shots that hit."""
+        hit, fired = jnp.any(events.hits[0]), events.fired[0]
+        return {"shooting_accuracy": Mean(hit.astype(jnp.float32), fired.astype(jnp.float32))}
 
 
-def preset(rules: str, **changes: object) -> FortAttack:
-    """FortAttack under the rules `paper` or `reference`, with any field changed."""
-    differing: dict[str, object] = {}
+def make_game(rules: str, **settings: object) -> FortAttack:
+    """Return FortAttack under the rules `paper` or `reference`.
+
+    Args:
+        rules: Name of the preset.
+        **settings: Fields of `FortAttack` that differ from the preset.
+
+    Raises:
+        InputError: If there is no such field, or a value cannot be used.
+    """
+    preset: dict[str, object] = {}
     if rules == "reference":
-        differing = {
-            "heading": "angle",
+        preset = {
+            "heading_encoding": "angle",
             "horizon": 100,
             "half_width": 1.0,
             "half_height": 0.8,
-            "fort": 0.15,
+            "fort_radius": 0.15,
         }
-    return with_changes(FortAttack, differing, changes)
+    return make_preset(FortAttack, preset, settings)

@@ -1,74 +1,80 @@
-"""Who is where in FortAttack, how they lie to each other, and what happened."""
+"""States of FortAttack, the geometry between agents, and the record of a step."""
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from dropin.settle import settle
+from dropin._xla.materialize import materialize
+
+__all__ = ["ATTACKER", "GUARD", "Geometry", "State", "StepEvents"]
 
 GUARD, ATTACKER = 0, 1
-"""The sides."""
+"""The sides; the learner is a guard."""
 
 
 class State(eqx.Module):
-    """Who is where; all numbers of somebody absent are 0."""
+    """Where everybody is. All numbers of an absent agent are 0."""
 
     x: Float[Array, " slot"]
+    """Position; 0 is the middle of the plane."""
     y: Float[Array, " slot"]
+    """Position; the fort is up."""
     vx: Float[Array, " slot"]
     vy: Float[Array, " slot"]
     heading: Float[Array, " slot"]
-    """An angle from the x-axis, to the left, within [0, 2 pi)."""
+    """Counterclockwise angle from the x-axis, within [0, 2 pi)."""
     present: Bool[Array, " slot"]
+    """Which slots hold an agent."""
     time: Int[Array, ""]
+    """Number of steps taken in this episode."""
     sides: tuple[int, ...] = eqx.field(static=True)
-    """Who is a guard (0) and who an attacker (1)."""
+    """`GUARD` or `ATTACKER` for each slot; guards have the first slots."""
 
     @property
-    def attacker(self) -> Bool[Array, " slot"]:
-        """Which slots are those of attackers."""
+    def is_attacker(self) -> Bool[Array, " slot"]:
+        """Which slots are for attackers."""
         return jnp.array(self.sides) == ATTACKER
 
 
-class Happened(eqx.Module):
-    """The account of a step."""
+class StepEvents(eqx.Module):
+    """The record of a step."""
 
     fired: Bool[Array, " slot"]
+    """Which agents shot."""
     hits: Bool[Array, "slot victim"]
-    """Who hit whom."""
-    apart: Float[Array, "slot victim"]
-    """How far everybody was from everybody when the shots were fired."""
-    fallen: Bool[Array, ""]
+    """Which agent hit which."""
+    distance: Float[Array, "slot victim"]
+    """Distance between each two agents when the shots were fired."""
+    fort_fell: Bool[Array, ""]
     """Whether an attacker reached the fort."""
 
     @property
-    def shot(self) -> Bool[Array, " slot"]:
-        """Who was hit."""
+    def was_hit(self) -> Bool[Array, " slot"]:
+        """Which agents were hit."""
         return jnp.any(self.hits, axis=0)
 
 
 class Geometry(eqx.Module):
-    """How everybody lies to everybody: [a, b] is b as seen from a."""
+    """Positions relative to each agent: entry [a, b] is agent b as seen from agent a."""
 
     dx: Float[Array, "slot slot"]
     dy: Float[Array, "slot slot"]
-    apart: Float[Array, "slot slot"]
-    """The distance."""
+    distance: Float[Array, "slot slot"]
     ahead: Float[Array, "slot slot"]
-    """How far along the heading of a."""
+    """Distance along the heading of a."""
     left: Float[Array, "slot slot"]
-    """How far to the left of that."""
+    """Distance at a right angle to the heading of a, positive to its left."""
 
     @classmethod
-    def of(cls, state: State) -> "Geometry":
-        """Of a state; rows and columns of those absent mean nothing."""
+    def from_state(cls, state: State) -> "Geometry":
+        """Return the geometry of a state; rows and columns of absent agents have no meaning."""
         dx = state.x[None] - state.x[:, None]
         dy = state.y[None] - state.y[:, None]
-        cosine, sine = (settle(f(state.heading))[:, None] for f in (jnp.cos, jnp.sin))
+        cosine, sine = (materialize(f(state.heading))[:, None] for f in (jnp.cos, jnp.sin))
         return cls(
             dx=dx,
             dy=dy,
-            apart=jnp.sqrt(dx * dx + dy * dy),
+            distance=jnp.sqrt(dx * dx + dy * dy),
             ahead=dx * cosine + dy * sine,
             left=dy * cosine - dx * sine,
         )

@@ -1,6 +1,54 @@
-"""Wolfpack: hunters who catch prey together on a grid."""
+"""Wolfpack: hunters that catch prey together on a grid.
 
-from dropin.games.wolfpack.game import Happened, Instinct, State, Wandering, Wolfpack
-from dropin.games.wolfpack.game import preset as preset
+| module | what is in it |
+|---|---|
+| `state`, `game` | the rules: states, actions, rewards |
+| `prey` | the policies of the prey |
+| `observer` | what each teammate sees |
+| `types` | the pool of teammate types |
+| `heuristics`, `learned` | the types themselves: H5 and H6 are learned, the others are heuristics |
+| `search` | paths around others, for the heuristics |
+| `openness` | when teammates leave and enter |
+| `render` | pictures, terminal text and sentences |
+"""
 
-__all__ = ["Happened", "Instinct", "State", "Wandering", "Wolfpack", "preset"]
+from dropin.core.specs import GameSpec
+from dropin.games.wolfpack import render
+from dropin.games.wolfpack.game import Wolfpack, make_game
+from dropin.games.wolfpack.observer import Observer, View, make_observer
+from dropin.games.wolfpack.openness import make_openness
+from dropin.games.wolfpack.prey import LearnedPrey, PreyPolicy, RandomPrey, learned_prey
+from dropin.games.wolfpack.state import State, StepEvents
+from dropin.games.wolfpack.types import make_types
+
+__all__ = [
+    "SPEC",
+    "LearnedPrey",
+    "Observer",
+    "PreyPolicy",
+    "RandomPrey",
+    "State",
+    "StepEvents",
+    "View",
+    "Wolfpack",
+    "learned_prey",
+    "make_game",
+    "make_observer",
+    "make_openness",
+    "make_types",
+]
+
+SPEC = GameSpec(
+    name="wolfpack",
+    title="Wolfpack",
+    summary="hunt prey on a grid; a prey is caught by two or more hunters next to it",
+    gymnasium_id="Wolfpack",
+    make_game=make_game,
+    types=make_types,
+    observer=make_observer,
+    openness=make_openness,
+    renderer=render,
+    episode_length=200,
+    relative_cost=1 / 0.9,
+)
+"""Everything that belongs to Wolfpack, under the name by which it is registered."""

@@ -1,0 +1,87 @@
+"""JIT options for long-running programs."""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Literal, ParamSpec, TypeVar
+
+__all__ = ["OPTIONS", "Compiled", "compiled"]
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+OPTIONS: Mapping[str, bool | str] = {
+    # More threads gain little in networks of this size, and their number changes the last bits.
+    "xla_cpu_multi_thread_eigen": False,
+    # The newer emitters need more than twice the memory to compile and hardly run faster.
+    "xla_cpu_use_fusion_emitters": False,
+}
+"""Compiler options of XLA; those that the installed version does not know are left out."""
+
+
+class Compiled(Generic[P, Result]):
+    """A function that is compiled when it is first called; see `compiled`."""
+
+    __name__: str
+
+    def __init__(
+        self,
+        function: Callable[P, Result],
+        donate: Literal["all", "all-except-first", "none"],
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self._function, self._donate = function, donate
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result:
+        """Call the compiled function."""
+        return self._jitted(*args, **kwargs)
+
+    def compilations(self) -> int:
+        """Return how many programs have been compiled so far, one for each set of shapes."""
+        return self._jitted._cached._cache_size()
+
+    @functools.cached_property
+    def _jitted(self) -> Any:
+        import equinox as eqx
+
+        return eqx.filter_jit(
+            self._function,
+            donate=self._donate,
+            compiler_options=_known_options(),  # pyright: ignore[reportCallIssue]
+        )
+
+
+def compiled(
+    function: Callable[P, Result],
+    donate: Literal["all", "all-except-first", "none"] = "none",
+) -> Compiled[P, Result]:
+    """Return `equinox.filter_jit(function)` with options for training and evaluation.
+
+    Arithmetic runs in one thread, so that results depend neither on the number of cores nor on
+    what else runs. JAX is not imported before the first call. `benchmarks/xla.py` measures what
+    each option gains.
+
+    Args:
+        function: The function to compile. Arrays among its arguments are traced, all else is
+            static.
+        donate: Which arguments may be overwritten by the results.
+
+    Returns:
+        The compiled function. Its method `compilations()` counts the programs compiled so far, for
+        tests that nothing is compiled twice.
+    """
+    return Compiled(function, donate)
+
+
+@functools.cache
+def _known_options() -> dict[str, bool | str]:
+    """Return those of the options that this version of XLA has."""
+    import jax
+
+    known = {}
+    for name, value in OPTIONS.items():
+        try:
+            jax.jit(lambda: 0, compiler_options={name: value}).lower().compile()
+        except jax.errors.JaxRuntimeError:
+            continue
+        known[name] = value
+    return known

@@ -1,0 +1,73 @@
+"""Pytrees as named arrays, and back."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dropin.core.errors import InputError
+
+__all__ = ["array_paths", "from_arrays", "to_arrays"]
+
+Tree = TypeVar("Tree")
+
+
+def to_arrays(tree: Any) -> dict[str, np.ndarray]:
+    """Return the arrays of a pytree by their paths; random keys become their bits."""
+    return {name: np.asarray(_bits(leaf)) for name, leaf in array_paths(tree)}
+
+
+def from_arrays(template: Tree, arrays: Mapping[str, np.ndarray], source: object) -> Tree:
+    """Return a pytree like the template, with these arrays in it.
+
+    Args:
+        template: A pytree of arrays, or of their shapes.
+        arrays: The arrays by their paths, as `to_arrays` gives them.
+        source: Where they come from, for messages.
+
+    Raises:
+        InputError: If an array is missing, unknown, or of another shape or type.
+    """
+    named = array_paths(template)
+    expected, given = {name for name, _ in named}, set(arrays)
+    if expected != given:
+        odd = sorted(expected ^ given)[0]
+        which = "lacks" if odd in expected else "has an unknown"
+        raise InputError(f"{source} does not fit: it {which} array {odd!r}.")
+    leaves = []
+    for name, leaf in named:
+        bits = jax.eval_shape(_bits, leaf)
+        array = arrays[name]
+        if (array.shape, array.dtype) != (bits.shape, bits.dtype):
+            raise InputError(
+                f"{source} does not fit: array {name!r} is {array.dtype} {array.shape}, not"
+                f" {bits.dtype} {bits.shape}."
+            )
+        leaves.append(_unbits(jnp.asarray(array), leaf))
+    dynamic, static = eqx.partition(template, _is_array)
+    return eqx.combine(jax.tree.unflatten(jax.tree.structure(dynamic), leaves), static)
+
+
+def _is_array(leaf: Any) -> bool:
+    return eqx.is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
+
+
+def array_paths(tree: Any) -> list[tuple[str, Any]]:
+    """Return the path and the leaf of every array of a pytree."""
+    paths, _ = jax.tree_util.tree_flatten_with_path(eqx.filter(tree, _is_array))
+    return [(jax.tree_util.keystr(path).lstrip("."), leaf) for path, leaf in paths]
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _bits(leaf: Any) -> Any:
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+
+def _unbits(array: Any, like: Any) -> Any:
+    return jax.random.wrap_key_data(array) if _is_key(like) else array

@@ -1,0 +1,37 @@
+"""Errors whose message is one clear sentence for the user."""
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["InputError", "MissingExtraError", "StoppedError", "unknown"]
+
+
+class InputError(ValueError):
+    """Input that cannot be used. The message names it and says what can be used instead."""
+
+
+class StoppedError(RuntimeError):
+    """Work had to stop. The message says why, what is kept, and how to continue."""
+
+
+class MissingExtraError(ImportError):
+    """A missing optional package. The message says how to install it."""
+
+    def __init__(self, purpose: str, extra: str):
+        super().__init__(f"{purpose} needs an optional part: pip install 'dropin-rl[{extra}]'.")
+
+
+def unknown(kind: str, name: object, allowed: Iterable[str]) -> InputError:
+    """Return the error for an unknown name, with the nearest known one.
+
+    Args:
+        kind: What the name is of, as "game".
+        name: The unknown name.
+        allowed: The known names.
+    """
+    names = [str(each) for each in allowed]
+    near = difflib.get_close_matches(str(name).lower(), [each.lower() for each in names], n=1)
+    hint = ""
+    if near:
+        hint = f"; did you mean {next(each for each in names if each.lower() == near[0])!r}?"
+    return InputError(f"Unknown {kind} {name!r}: it can be {', '.join(names)}{hint or '.'}")

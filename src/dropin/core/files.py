@@ -1,0 +1,121 @@
+"""Files that are whole or not there: atomic writes, and arrays with a checksum (safetensors)."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from dropin.core.errors import InputError
+
+__all__ = [
+    "read_arrays",
+    "read_json",
+    "sync_directory",
+    "write",
+    "write_arrays",
+    "write_json",
+]
+
+_KEY = "dropin"
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file atomically: under a temporary name, then sync and rename.
+
+    Args:
+        path: The file; one that exists is replaced, missing directories are created.
+        data: Its content.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Sync a directory, so that the names of its files survive a crash."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as indented JSON, atomically."""
+    write(path, (json.dumps(value, indent=2) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        InputError: If the file is missing or is not JSON.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise InputError(f"There is no file {path}.") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as JSON: {error}.") from None
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
+    """Write named arrays and a description as one safetensors file, atomically.
+
+    Equal contents give equal files, byte by byte.
+
+    Args:
+        path: The file.
+        arrays: The arrays by name.
+        about: Plain values that describe them.
+    """
+    described = json.dumps(about, sort_keys=True)
+    # One entry, since safetensors writes several in any order: equal contents are equal files.
+    metadata = {_KEY: f"{_checksum(arrays, described)} {described}"}
+    write(path, safetensors.numpy.save(dict(arrays), metadata))
+
+
+def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read the arrays and the description from a file of `write_arrays`.
+
+    Raises:
+        InputError: If the file is missing, or its checksum does not fit.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"There is no file {path}.") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    try:
+        arrays = safetensors.numpy.load(data)
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        checksum, _, described = header["__metadata__"][_KEY].partition(" ")
+    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{path} is damaged or not a file of Dropin.") from None
+    if _checksum(arrays, described) != checksum:
+        raise InputError(f"{path} is damaged: its checksum does not fit.")
+    return arrays, json.loads(described)
+
+
+def _checksum(arrays: Mapping[str, np.ndarray], described: str) -> str:
+    whole = hashlib.sha256(described.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        whole.update(f"{name} {array.dtype} {array.shape}".encode())
+        whole.update(np.ascontiguousarray(array).tobytes())
+    return whole.hexdigest()

@@ -1,0 +1,213 @@
+"""The plan of an experiment: which runs exist, which have to be trained, and how long it takes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import count
+from pathlib import Path
+
+from dropin.core import registry
+from dropin.core.errors import InputError
+from dropin.experiments.runs import Grid, Options
+from dropin.experiments.stored_runs import StoredRun, find_runs, identity
+from dropin.training.config import RunConfig
+from dropin.training.run_directory import RunDirectory
+
+__all__ = ["Job", "Needs", "Progress", "estimate_seconds", "plan", "rules_of"]
+
+STARTUP_SECONDS = 40.0
+"""Time until the first update, compilation included."""
+EVALUATION_SPEEDUP = 4.0
+"""How many steps of evaluation take as long as one step of training."""
+
+
+class Progress(Enum):
+    """How far a run is."""
+
+    DONE = "done"
+    STARTED = "started"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What an experiment needs of a run, besides its identity."""
+
+    team_limits: frozenset[int]
+    """The team limits of the evaluations."""
+    teammates: frozenset[str]
+    """Whom it is evaluated with: strangers, partners, or both."""
+    column: str
+    """The column that holds the returns in every evaluation."""
+    agents: bool
+    """Whether the agent of every evaluation has to be stored."""
+
+    def met_by(self, run: StoredRun) -> bool:
+        """Return whether a run is done and has everything."""
+        return (
+            run.is_done
+            and all(row[self.column] for row in run.evaluations)
+            and self.team_limits <= run.evaluated_limits
+            and self.teammates <= run.evaluated_teammates
+            and (run.has_agents or not self.agents)
+        )
+
+    def can_be_met_by(self, run: StoredRun, home: Path) -> bool:
+        """Return whether an unfinished run will have everything once it is done.
+
+        Args:
+            run: The run.
+            home: Where new runs go. They store the agent of every checkpoint, so runs elsewhere
+                are continued only if they do so as well.
+        """
+        config = run.config
+        if run.is_done or not run.is_resumable:
+            return False
+        if not self.team_limits <= {config.team_limit, *config.evaluation.team_limits}:
+            return False
+        if not self.teammates <= set(config.evaluation.teammates):
+            return False
+        return run.path.is_relative_to(home) or (run.has_checkpoint and run.has_agents)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that an experiment needs."""
+
+    grid: str
+    """The name of its grid."""
+    run: StoredRun
+    """The run, where it is or will be."""
+    needs: Needs
+    progress: Progress
+
+    @classmethod
+    def of(cls, grid: str, run: StoredRun, needs: Needs) -> "Job":
+        """Return the job for a run, with its progress as the run's files have it."""
+        if needs.met_by(run):
+            progress = Progress.DONE
+        else:
+            progress = Progress.STARTED if run.evaluations else Progress.MISSING
+        return cls(grid, run, needs, progress)
+
+    @property
+    def config(self) -> RunConfig:
+        """The settings of the run."""
+        return self.run.config
+
+    @property
+    def name(self) -> str:
+        """A short name for messages, as `lbf gpl-q seed 0`."""
+        words = (self.config.game, self.config.learner, self.grid, f"seed {self.config.seed}")
+        return " ".join(filter(None, words))
+
+    @property
+    def seconds_left(self) -> float:
+        """An estimate of the time that the rest of the run takes on one core."""
+        if self.progress is Progress.DONE:
+            return 0.0
+        done = max(self.run.last_evaluated_step, 0) / self.run.final_step
+        return (1.0 - done) * estimate_seconds(self.config)
+
+    def create(self) -> None:
+        """Create the run's directory if it does not exist."""
+        files = RunDirectory(self.run.path)
+        if not files.exists:
+            files.create(self.config, keep="agents")
+
+    def refreshed(self) -> "Job":
+        """Return the job with its progress read again; one that is done stays as it is."""
+        if self.progress is Progress.DONE:
+            return self
+        return Job.of(self.grid, self.run.reloaded(), self.needs)
+
+
+def plan(
+    grids: Mapping[str, Grid],
+    options: Options,
+    home: Path,
+    search: Sequence[Path] = (),
+    *,
+    needs_agents: bool = False,
+) -> list[Job]:
+    """Return all runs of some grids, with what exists of them.
+
+    Args:
+        grids: Grids by name.
+        options: What is asked of the experiment.
+        home: A directory to search for runs; new ones go to its subdirectory `runs`.
+        search: Further directories to search.
+        needs_agents: Whether the agent of every evaluation has to be stored.
+
+    Raises:
+        InputError: If the options leave no run.
+    """
+    if all(grid.is_empty(options) for grid in grids.values()):
+        games = dict.fromkeys(game for grid in grids.values() for game in grid.games)
+        learners = dict.fromkeys(each for grid in grids.values() for each in grid.learners)
+        raise InputError(
+            f"Nothing is left of the experiment: it has {', '.join(games)} and"
+            f" {', '.join(learners)}."
+        )
+    stored = find_runs([home, *search])
+    jobs = []
+    for name, grid in grids.items():
+        for config in grid.run_configs(options):
+            needs = Needs(
+                frozenset({config.team_limit, *config.evaluation.team_limits}),
+                frozenset(config.evaluation.teammates),
+                options.return_column,
+                needs_agents,
+            )
+            same = stored.setdefault(identity(config), [])
+            run = _choose(same, needs, home)
+            if run is None:
+                run = StoredRun(_new_path(config, home, same), config)
+                same.append(run)
+            jobs.append(Job.of(name, run, needs))
+    return jobs
+
+
+def rules_of(jobs: Sequence[Job]) -> str:
+    """Return the names of the rules of some runs, each once."""
+    return ", ".join(dict.fromkeys(job.config.rules for job in jobs))
+
+
+def _choose(runs: Sequence[StoredRun], needs: Needs, home: Path) -> StoredRun | None:
+    """Return the run furthest ahead that meets the needs, or else one that will, or else None."""
+    furthest_first = sorted(runs, key=lambda run: -run.last_evaluated_step)
+    for run in furthest_first:
+        if needs.met_by(run):
+            return run
+    return next((run for run in furthest_first if needs.can_be_met_by(run, home)), None)
+
+
+def _new_path(config: RunConfig, home: Path, same: Sequence[StoredRun]) -> Path:
+    """Return a free directory for a run; its name says what the run is.
+
+    Args:
+        config: The settings of the run.
+        home: Where runs go.
+        same: Runs of the same identity, whose directories are taken even if they do not exist yet.
+    """
+    name = f"{config.game}-{config.learner}-{config.rules}-{config.team_limit}-{identity(config)}"
+    paths = (home / "runs" / (name if number == 1 else f"{name}-{number}") for number in count(1))
+    taken = {run.path for run in same}
+    return next(path for path in paths if path not in taken and not path.exists())
+
+
+def estimate_seconds(config: RunConfig) -> float:
+    """Estimate how long a whole run takes on one core.
+
+    The rates are those of one core of an AMD EPYC, see `LearnerSpec.steps_per_second` and
+    `GameSpec.relative_cost`: other machines differ.
+    """
+    game, learner = registry.games[config.game], registry.learners[config.learner]
+    steps_per_second = learner.steps_per_second / game.relative_cost
+    evaluation = config.evaluation
+    modes = 2 if getattr(config.settings, "is_boltzmann", False) else 1
+    ways = (1 + len(evaluation.team_limits)) * len(evaluation.teammates) * modes
+    steps = evaluation.num_envs * evaluation.episodes * game.episode_length * ways
+    checkpoints = 1 + config.steps / config.checkpoint_every
+    evaluating = checkpoints * steps / (EVALUATION_SPEEDUP * steps_per_second)
+    return STARTUP_SECONDS + config.steps / steps_per_second + evaluating

@@ -1,0 +1,223 @@
+"""The page of an experiment: Markdown and HTML for people, JSON for programs, and pictures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from dropin import __version__
+from dropin.core.files import write, write_json
+from dropin.core.specs import ExperimentSpec
+from dropin.experiments.planning import rules_of
+from dropin.experiments.results import Chart, CompletedRuns, ExperimentResult, Sheet
+from dropin.experiments.stored_runs import identity
+from dropin.plots.charts import draw_heat_maps, draw_panels
+from dropin.training.run_directory import versions
+
+__all__ = ["write_page"]
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; margin: 1rem 0; font-size: 0.9rem; display: block;
+        overflow-x: auto; }
+th, td { border-bottom: 1px solid #ddd; padding: 0.3rem 0.7rem; text-align: left; }
+img { max-width: 100%; }
+.notice { background: #fff3cd; padding: 0.5rem 1rem; }
+.note { color: #555; font-size: 0.9rem; }
+code { background: #f4f4f4; padding: 0.1rem 0.3rem; }
+"""
+ESTIMATORS = {"fixed": "fixed", "legacy": "legacy, the authors' stopping rule"}
+MAX_MISSING_NAMES = 6
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A block of a page, to be written as Markdown and as HTML."""
+
+    kind: str
+    """`title`, `heading`, `notice`, `text`, `note`, `picture`, `code` or `table`."""
+    text: str
+    sheet: Sheet | None = None
+    """The content of a table."""
+
+
+def write_page(
+    spec: ExperimentSpec,
+    result: ExperimentResult,
+    runs: CompletedRuns,
+    command: str,
+    directory: Path,
+) -> list[Path]:
+    """Write the page of an experiment with its pictures and numbers.
+
+    Args:
+        spec: The experiment.
+        result: What it has found.
+        runs: The runs it is made from.
+        command: The command that makes the page, shown on it.
+        directory: Where to write the files.
+
+    Returns:
+        The files that people open: the page as Markdown and as HTML.
+    """
+    notice = runs.options.small_notice
+    for chart in result.charts:
+        _draw(chart, directory / _picture_name(spec, chart), notice)
+    blocks = _blocks(spec, result, runs, command)
+    markdown, html = directory / f"{spec.name}.md", directory / f"{spec.name}.html"
+    write(markdown, _markdown(blocks).encode())
+    write(html, _html(spec.title, blocks).encode())
+    write_json(
+        directory / f"{spec.name}.json",
+        {
+            "experiment": spec.name,
+            "command": command,
+            "small": notice,
+            "missing": [job.name for job in runs.missing],
+            "numbers": result.numbers,
+            "runs": [
+                {"name": job.name, "identity": identity(job.config), "config": job.config.to_dict()}
+                for job in runs.jobs
+            ],
+        },
+    )
+    return [markdown, html]
+
+
+def _picture_name(spec: ExperimentSpec, chart: Chart) -> str:
+    return f"{spec.name}-{chart.name}.png"
+
+
+def _draw(chart: Chart, path: Path, notice: str) -> None:
+    if chart.heat_maps:
+        draw_heat_maps(chart.heat_maps, path, note=notice)
+    else:
+        draw_panels(
+            chart.panels, path, note=notice, columns=chart.columns, share_axes=chart.share_axes
+        )
+
+
+def _blocks(
+    spec: ExperimentSpec, result: ExperimentResult, runs: CompletedRuns, command: str
+) -> list[_Block]:
+    """Return the content of the page from top to bottom."""
+    options = runs.options
+    source = f" ({spec.source})" if spec.source else ""
+    blocks = [_Block("title", f"{spec.title or spec.name}{source}")]
+    if options.small_notice:
+        blocks.append(_Block("notice", options.small_notice))
+    if runs.missing:
+        blocks.append(_Block("notice", _missing_sentence(runs)))
+    estimator = ESTIMATORS[options.chosen_estimator]
+    blocks += [
+        _Block("text", f"Rules: {rules_of(runs.jobs)}. Estimator of returns: {estimator}."
+                       f" Intervals are 95 %, {result.intervals}."),
+        *(_Block("text", note) for note in result.notes),
+    ]  # fmt: skip
+    for chart in result.charts:
+        blocks += [_Block("picture", _picture_name(spec, chart)), _Block("note", chart.caption)]
+    for sheet in result.sheets:
+        blocks.append(_Block("table", sheet.title, sheet))
+        if sheet.note:
+            blocks.append(_Block("note", sheet.note))
+    return [
+        *blocks,
+        _Block("heading", "How it was made"),
+        _Block("code", command),
+        _Block("table", "Runs", _runs_sheet(runs)),
+        _Block("note", f"Dropin {__version__}; {_packages()}. All settings of all runs are in"
+                       f" {spec.name}.json."),
+    ]  # fmt: skip
+
+
+def _missing_sentence(runs: CompletedRuns) -> str:
+    missing = runs.missing
+    names = ", ".join(job.name for job in missing[:MAX_MISSING_NAMES])
+    more = len(missing) - MAX_MISSING_NAMES
+    rest = f" and {more} more" if more > 0 else ""
+    return f"Incomplete: {len(missing)} of {len(runs.jobs)} runs are missing ({names}{rest})."
+
+
+def _packages() -> str:
+    found = versions()
+    return ", ".join(f"{name} {found[name]}" for name in ("python", "jax", "jaxlib"))
+
+
+def _runs_sheet(runs: CompletedRuns) -> Sheet:
+    """Return the table of runs: a row for each grid, game and learner."""
+    rows = []
+    for group, done in runs.groups.items():
+        configs = [
+            job.config
+            for job in runs.jobs
+            if (job.grid, job.config.game, job.config.learner)
+            == (group.grid, group.game, group.learner)
+        ]
+        seeds = ", ".join(str(run.config.seed) for run in done) or "none"
+        steps = f"{configs[0].steps:,}"
+        rows.append((group.game, group.learner, group.grid, steps, seeds, str(len(configs))))
+    return Sheet("Runs", ("game", "learner", "", "steps", "finished seeds", "of"), rows)
+
+
+def _markdown(blocks: Sequence[_Block]) -> str:
+    parts = []
+    for block in blocks:
+        text = block.text
+        match block.kind:
+            case "title":
+                parts.append(f"# {text}")
+            case "heading":
+                parts.append(f"## {text}")
+            case "notice":
+                parts.append(f"**{text}**")
+            case "picture":
+                parts.append(f"![{text.removesuffix('.png')}]({text})")
+            case "code":
+                parts.append(f"```console\n$ {text}\n```")
+            case "table" if block.sheet:
+                parts.append(f"**{text}**\n\n{_markdown_table(block.sheet)}")
+            case _:
+                parts.append(text)
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_table(sheet: Sheet) -> str:
+    def row(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+    return "\n".join([row(sheet.columns), "|" + "---|" * len(sheet.columns), *map(row, sheet.rows)])
+
+
+def _html(title: str, blocks: Sequence[_Block]) -> str:
+    parts = []
+    for block in blocks:
+        text = escape(block.text)
+        match block.kind:
+            case "title":
+                parts.append(f"<h1>{text}</h1>")
+            case "heading":
+                parts.append(f"<h2>{text}</h2>")
+            case "picture":
+                parts.append(f'<p><img src="{text}" alt="{text}"></p>')
+            case "code":
+                parts.append(f"<p><code>$ {text}</code></p>")
+            case "table" if block.sheet:
+                parts.append(f"<h3>{text}</h3>{_html_table(block.sheet)}")
+            case "notice" | "note":
+                parts.append(f'<p class="{block.kind}">{text}</p>')
+            case _:
+                parts.append(f"<p>{text}</p>")
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>'
+        f"{escape(title)}</title><style>{STYLE}</style></head>\n<body>\n"
+        + "\n".join(parts)
+        + "\n</body></html>\n"
+    )
+
+
+def _html_table(sheet: Sheet) -> str:
+    def row(cells: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
+
+    rows = "".join(row(cells, "td") for cells in sheet.rows)
+    return f"<table><thead>{row(sheet.columns, 'th')}</thead><tbody>{rows}</tbody></table>"

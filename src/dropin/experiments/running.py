@@ -1,0 +1,165 @@
+"""Training the runs of an experiment: on this machine, or on a Ray cluster.
+
+On a cluster each run is a task of its own, which continues elsewhere when its node dies. Runs are
+stored in a directory that all nodes share, so a task is only told where its run is, and the driver
+reads from the same files how far it has come.
+"""
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dropin.core.errors import MissingExtraError, unknown
+from dropin.experiments.planning import Job, Progress
+from dropin.training.parallel import board_for, raise_failures, run_all, show_state
+from dropin.training.reporters import Board, Pace, Reporter
+from dropin.training.run_directory import RunDirectory
+from dropin.training.tables import read_table
+
+__all__ = ["PLACES", "check_place", "run_jobs", "run_on_ray", "train_in"]
+
+PLACES = ("here", "ray")
+"""Where runs can be trained."""
+PASSED_ON = ("JAX_PLATFORMS", "XLA_FLAGS", "DROPIN_CACHE", "JAX_COMPILATION_CACHE_DIR")
+"""Environment variables of the driver that decide the bits of a run, or how fast it starts."""
+LOCK_TIMEOUT = 180.0
+"""Seconds until the file system has released the lock of a run whose node died."""
+POLL_SECONDS = 1.0
+"""Seconds between two looks at the files of the runs."""
+
+
+def check_place(place: str) -> None:
+    """Raise `InputError` for a place that does not exist."""
+    if place not in PLACES:
+        raise unknown("place", place, PLACES)
+
+
+def run_jobs(
+    jobs: Sequence[Job], *, on: str = "here", address: str | None = None, report: str = "auto"
+) -> None:
+    """Train all runs that are not done, those that take longest first.
+
+    Args:
+        jobs: The runs.
+        on: `here` for one pinned process per core, or `ray` for one task per run on a cluster.
+        address: The address of the Ray cluster; a local one is started if it is not given.
+        report: How to report progress: `auto`, `lines`, `json` or `none`.
+
+    Raises:
+        StoppedError: If some runs failed, once all others are done.
+        KeyboardInterrupt: If it was interrupted, once all runs are saved.
+    """
+    check_place(on)
+    # Two grids may share a run.
+    left = {job.run.path: job for job in jobs if job.progress is not Progress.DONE}
+    longest_first = sorted(left.values(), key=lambda job: -job.seconds_left)
+    for job in longest_first:
+        job.create()
+    if not longest_first:
+        return
+    if on == "ray":
+        run_on_ray({job.name: job.run.path for job in longest_first}, address, report)
+    else:
+        run_all({job.name: ["--resume", str(job.run.path)] for job in longest_first}, report)
+
+
+def train_in(path: str) -> None:
+    """Train the run in a directory to its end; this is what a task of the cluster does."""
+    from dropin.training.loop import resume_run
+
+    resume_run(path, report="none", wait=LOCK_TIMEOUT)
+
+
+def run_on_ray(runs: Mapping[str, Path], address: str | None = None, report: str = "auto") -> None:
+    """Train runs on a Ray cluster, one task each.
+
+    The tasks end when this process ends; if it is started again, runs continue from their latest
+    checkpoints.
+
+    Args:
+        runs: The directories of the runs, by name.
+        address: The address of the cluster; one on this machine is started if it is not given.
+        report: How to report progress: `auto`, `lines`, `json` or `none`.
+
+    Raises:
+        MissingExtraError: If Ray is not installed.
+        StoppedError: If some runs failed, once all others are done.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtraError("Running on Ray", "cluster") from None
+
+    variables = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    ray.init(
+        address=address or "local",
+        runtime_env={"env_vars": variables},
+        include_dashboard=False if address is None else None,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+    )
+    try:
+        # A process for each run: compiled programs and their memory are of no use to the next.
+        # A task is retried without limit if its node or process dies, but never if it fails.
+        task = ray.remote(num_cpus=1, max_retries=-1, max_calls=1)(train_in)
+        pending = {task.remote(str(path.resolve())): name for name, path in runs.items()}
+        _watch(ray, pending, runs, report)
+    finally:
+        ray.shutdown()
+
+
+def _watch(ray: Any, pending: dict[Any, str], runs: Mapping[str, Path], report: str) -> None:
+    """Report the progress of tasks until all have ended."""
+    failed: dict[str, str] = {}
+    board = board_for(report)
+    monitors = {name: _Monitor(name, path) for name, path in runs.items()}
+    with board:
+        for name in runs:
+            show_state(board, name, "waiting")
+        while pending:
+            ended, _ = ray.wait(list(pending), timeout=POLL_SECONDS)
+            for task in ended:
+                name = pending.pop(task)
+                try:
+                    ray.get(task)
+                except ray.exceptions.RayError as error:
+                    failed[name] = _reason(error)
+                show_state(board, name, f"failed: {failed[name]}" if name in failed else "done")
+            for name in pending.values():
+                monitors[name].show(board)
+    raise_failures(failed, len(runs))
+
+
+def _reason(error: Any) -> str:
+    """Return in one line why a task failed."""
+    cause = getattr(error, "cause", None) or error
+    return str(cause).strip().splitlines()[-1]
+
+
+class _Monitor:
+    """Follows a run by its files."""
+
+    def __init__(self, name: str, path: Path):
+        self.name, self.files = name, RunDirectory(path)
+        self.step = self._latest().get("step", 0.0)
+        self.pace: Pace | None = None
+
+    def _latest(self) -> dict[str, Any]:
+        """Return the latest row of metrics."""
+        rows = read_table(self.files.metrics.path)
+        return {name: float(value) if value else "" for name, value in (rows or [{}])[-1].items()}
+
+    def show(self, board: Reporter) -> None:
+        """Update the run's row on a board if there are new metrics."""
+        if not isinstance(board, Board):
+            return
+        row = self._latest()
+        if row.get("step", 0.0) == self.step:
+            return
+        self.step, steps = row["step"], self.files.config().steps
+        self.pace = self.pace or Pace(steps)
+        rate, left = self.pace.update(int(self.step))
+        row["step"] = int(self.step)
+        board.show(self.name, rate=rate, left=left, steps=steps, state="", **row)

@@ -1,0 +1,381 @@
+"""Synchronous value-based learning over parallel environments (paper: appendix D).
+
+An update takes a few steps in all environments with the current weights. The loss of these steps
+is differentiated through the forward passes that chose the actions, so nothing is computed twice.
+One step of Adam follows, and the target moves slowly towards the new weights. Memory is carried on
+to the next update, without gradient.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+
+from dropin.core.metrics import Mean, Metric, Snapshot
+from dropin.core.observation import Interface, Observation, TimeStep
+from dropin.env import AnyEnv, AnyEnvState
+from dropin.learners.base import (
+    LearnerConfig,
+    LearnerInput,
+    LearnerNetwork,
+    Memory,
+    NetworkPolicy,
+    Prediction,
+    ValueNetwork,
+)
+from dropin.learners.common import (
+    EnvCarry,
+    EpisodeReturns,
+    apply_gradients,
+    episode_metrics,
+    epsilon_greedy,
+    reset_envs,
+    update_target,
+)
+from dropin.learners.config import TrainConfig
+from dropin.models.type_inference import TypeMemory
+
+__all__ = [
+    "Rollout",
+    "TrainState",
+    "ValueLearner",
+    "agent_model_loss",
+    "bootstrap_value",
+    "select_action",
+]
+
+AnyNetwork = LearnerNetwork[Any, Any]
+Config = TypeVar("Config", bound=LearnerConfig)
+
+
+class TrainState(eqx.Module):
+    """Everything that changes between two updates."""
+
+    network: AnyNetwork
+    target: ValueNetwork
+    """A slow copy of the value network. Targets use the current teammate model."""
+    opt_state: PyTree
+    env: AnyEnvState
+    observation: Observation
+    memory: Memory
+    running: EpisodeReturns
+    updates: Int[Array, ""]
+    key: PRNGKeyArray
+    target_memory: TypeMemory
+    """The target's memory, after it has processed `observation`."""
+
+
+class Rollout(eqx.Module):
+    """A few steps of all environments; leaves have leading axes [time, env]."""
+
+    predictions: Prediction
+    """What the learner computed from the observations it acted on."""
+    steps: TimeStep
+    next_inputs: LearnerInput
+    """The observations that the steps led to, with what the learner added to them."""
+    next_actions: Int[Array, "env slot"] | None
+    """A joint action in the state after the last step, for a SARSA target."""
+
+
+class LossOutput(eqx.Module):
+    """What the loss of an update leaves behind."""
+
+    rollout: Rollout
+    carry: EnvCarry
+    target_memory: TypeMemory
+    metrics: dict[str, Metric]
+
+
+@dataclass(frozen=True)
+class ValueLearner(Generic[Config]):
+    """A value-based learning algorithm with its settings: see `dropin.core.specs.Learner`."""
+
+    make_network: Callable[..., LearnerNetwork[Any, Config]]
+    """`(interface, config, *, key) -> networks`."""
+    config: Config
+    training: TrainConfig
+
+    def init(self, key: PRNGKeyArray, env: AnyEnv) -> TrainState:
+        """Return the train state before the first update."""
+        network_key, state_key = jax.random.split(key)
+        network = self.make_network(env.interface, self.config, key=network_key)
+        return _init_state(self, env, network, state_key)
+
+    def policy(self, state: TrainState) -> NetworkPolicy:
+        """Return the policy that has been learned so far."""
+        temperature = jnp.float32(1)
+        if self.config.anneals_temperature:
+            temperature = self._exploration(state.updates)[1]
+        return NetworkPolicy(state.network, temperature)
+
+    def policy_template(self, interface: Interface) -> NetworkPolicy:
+        """Return a policy of the right shapes with any weights."""
+        network = self.make_network(interface, self.config, key=jax.random.key(0))
+        return NetworkPolicy(network, jnp.float32(1))
+
+    def _exploration(self, updates: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """Return epsilon and the temperature after this many updates."""
+        step = updates * self.training.num_envs * self.training.rollout_length
+        return self.training.epsilon(step), self.training.temperature(step)
+
+    def update(self, env: AnyEnv, state: TrainState) -> tuple[TrainState, dict[str, Metric]]:
+        """Take a few steps in all environments, then one optimiser step.
+
+        Args:
+            env: The environment.
+            state: The train state.
+
+        Returns:
+            The train state afterwards, and the metrics of the update.
+        """
+        key, rollout_key, target_key = jax.random.split(state.key, 3)
+        gradients, output = eqx.filter_grad(self.rollout_loss, has_aux=True)(
+            state.network, env, state, rollout_key, target_key
+        )
+        network, opt_state = apply_gradients(
+            self.training.optimizer, state.network, state.opt_state, gradients
+        )
+        running, metrics = episode_metrics(env, state.running, output.rollout.steps)
+        env_state, observation, memory = output.carry
+        following = TrainState(
+            network=network,
+            target=update_target(network.value, state.target, self.training.target_update_rate),
+            opt_state=opt_state,
+            env=env_state,
+            observation=observation,
+            memory=memory,
+            running=running,
+            updates=state.updates + 1,
+            key=key,
+            target_memory=output.target_memory,
+        )
+        return following, {**metrics, **output.metrics}
+
+    def rollout_loss(
+        self,
+        network: AnyNetwork,
+        env: AnyEnv,
+        state: TrainState,
+        rollout_key: PRNGKeyArray,
+        target_key: PRNGKeyArray,
+    ) -> tuple[Float[Array, ""], LossOutput]:
+        """Return the loss of a few steps of all environments, as a function of the networks.
+
+        It is the squared error of the value of the actions taken (Eq. 11, without the half), plus
+        the negative log-likelihood of the teammates' actions (Eq. 10) if there is a teammate model.
+
+        Args:
+            network: The networks, with respect to which the loss is differentiated.
+            env: The environment.
+            state: The train state.
+            rollout_key: A random key for the steps.
+            target_key: A random key for the targets.
+        """
+        epsilon, temperature = self._exploration(state.updates)
+        rollout, carry = self.collect_rollout(env, network, state, rollout_key)
+        targets, target_memory = self.td_targets(state, rollout, temperature, target_key)
+        predictions, steps = rollout.predictions, rollout.steps
+        taken = jax.vmap(jax.vmap(network.value.value_of_taken))(
+            predictions, steps.actions, steps.acted
+        )
+        value_loss = jnp.mean((taken - jax.lax.stop_gradient(targets)) ** 2)
+        loss, metrics = value_loss, {"value_loss": Mean.of(value_loss)}
+        if predictions.teammate_logits is not None:
+            each = jax.vmap(jax.vmap(agent_model_loss))
+            nll, correct, count = map(
+                jnp.sum, each(predictions.teammate_logits, steps.actions, steps.acted)
+            )
+            count = jnp.maximum(count, 1.0)  # Nobody but the learner may be there.
+            loss = value_loss + nll / count
+            metrics["prediction_loss"] = Mean.of(nll / count)
+            metrics["prediction_accuracy"] = Mean.of(correct / count)
+        scheduled = {"epsilon": Snapshot.of(epsilon), "temperature": Snapshot.of(temperature)}
+        return loss, LossOutput(rollout, carry, target_memory, {**metrics, **scheduled})
+
+    def collect_rollout(
+        self, env: AnyEnv, network: AnyNetwork, state: TrainState, key: PRNGKeyArray
+    ) -> tuple[Rollout, EnvCarry]:
+        """Take `rollout_length` steps in all environments.
+
+        Args:
+            env: The environment.
+            network: The networks that act.
+            state: The train state.
+            key: A random key, used for nothing else.
+
+        Returns:
+            The steps, and the environments afterwards.
+        """
+        epsilon, temperature = self._exploration(state.updates)
+
+        def choose(q_values: Float[Array, " action"], key: PRNGKeyArray) -> Int[Array, ""]:
+            return select_action(self.config.is_boltzmann, q_values, epsilon, temperature, key)
+
+        def env_step(
+            carry: EnvCarry, key: PRNGKeyArray
+        ) -> tuple[EnvCarry, tuple[Prediction, TimeStep, Int[Array, "env slot"] | None]]:
+            states, observation, memory = carry
+            thinking, acting, stepping = jax.random.split(key, (3, self.training.num_envs))
+            prediction, memory = jax.vmap(network)(memory, observation, thinking)
+            action = jax.vmap(choose)(prediction.q_values, acting)
+            states, time_step = jax.vmap(env.step)(stepping, states, action)
+            observation = time_step.observation
+            memory = jax.vmap(network.on_arrival)(memory, observation, thinking)
+            return (states, observation, memory), (prediction, time_step, memory.positions)
+
+        keys = jax.random.split(key, self.training.rollout_length + 1)
+        carry = (state.env, state.observation, state.memory)
+        # A loop and not four copies of the environment: those take most of the compile time.
+        carry, (predictions, steps, positions) = jax.lax.scan(env_step, carry, keys[:-1])
+        _, observation, memory = carry
+        last, _ = jax.vmap(network.predict_teammates)(memory, observation)
+        logits = None
+        if predictions.teammate_logits is not None and last.teammate_logits is not None:
+            logits = jnp.concatenate([predictions.teammate_logits[1:], last.teammate_logits[None]])
+        next_inputs = LearnerInput(steps.observation, logits, positions)
+        next_actions = None
+        if self.config.target == "sarsa":
+            next_actions = env_step(carry, keys[-1])[1][1].actions
+        return Rollout(predictions, steps, next_inputs, next_actions), carry
+
+    def td_targets(
+        self,
+        state: TrainState,
+        rollout: Rollout,
+        temperature: Float[Array, ""],
+        key: PRNGKeyArray,
+    ) -> tuple[Float[Array, "time env"], TypeMemory]:
+        """Return the targets of the values of the actions taken, by the target network.
+
+        The end of an episode, also by its time limit, has no next value.
+
+        Args:
+            state: The train state.
+            rollout: The steps.
+            temperature: Of a Boltzmann policy.
+            key: A random key, used for nothing else.
+
+        Returns:
+            The targets, and the target's memory after the rollout.
+        """
+        steps, target = rollout.steps, state.target
+
+        def infer_types(
+            memory: TypeMemory, inputs: LearnerInput
+        ) -> tuple[TypeMemory, Float[Array, "..."]]:
+            types, memory = jax.vmap(target.infer_types)(memory, inputs)
+            return memory, types
+
+        memory, types = jax.lax.scan(
+            infer_types, state.target_memory, rollout.next_inputs, unroll=True
+        )
+        next_actions = steps.actions
+        if rollout.next_actions is not None:
+            next_actions = jnp.concatenate([steps.actions[1:], rollout.next_actions[None]])
+
+        def next_value(
+            types: Float[Array, "node type"],
+            inputs: LearnerInput,
+            actions: Int[Array, " slot"],
+            key: PRNGKeyArray,
+        ) -> Float[Array, ""]:
+            prediction = target.predict_values(types, inputs, key)
+            if self.config.target == "sarsa":
+                return target.value_of_taken(prediction, actions, inputs.observation.present)
+            return bootstrap_value(self.config.is_boltzmann, prediction.q_values, temperature)
+
+        keys = jax.random.split(key, steps.terminated.shape)
+        next_values = jax.vmap(jax.vmap(next_value))(types, rollout.next_inputs, next_actions, keys)
+        not_done = jnp.where(steps.done, 0.0, next_values)
+        return steps.reward + self.config.discount * not_done, memory
+
+
+@eqx.filter_jit
+def _init_state(
+    learner: ValueLearner[Any], env: AnyEnv, network: AnyNetwork, key: PRNGKeyArray
+) -> TrainState:
+    """Start an episode in every environment, with new networks."""
+    key, reset_key = jax.random.split(key)
+    num_envs = learner.training.num_envs
+    states, observation, memory = reset_envs(env, network, num_envs, reset_key)
+    inputs, _ = jax.vmap(network.predict_teammates)(memory, observation)
+    _, target_memory = jax.vmap(network.value.infer_types)(memory.value, inputs)
+    return TrainState(
+        network=network,
+        target=network.value,
+        opt_state=learner.training.optimizer.init(eqx.filter(network, eqx.is_array)),
+        env=states,
+        observation=observation,
+        memory=memory,
+        running=EpisodeReturns.zeros(num_envs),
+        updates=jnp.int32(0),
+        key=key,
+        target_memory=target_memory,
+    )
+
+
+def select_action(
+    is_boltzmann: bool,
+    q_values: Float[Array, " action"],
+    epsilon: Float[Array, ""],
+    temperature: Float[Array, ""],
+    key: PRNGKeyArray,
+) -> Int[Array, ""]:
+    """Return an epsilon-greedy action, or one sampled from the Boltzmann policy (Eq. 12).
+
+    Args:
+        is_boltzmann: Which of the two.
+        q_values: The value of each action.
+        epsilon: Share of random actions of the first.
+        temperature: Of the second.
+        key: A random key, used for nothing else.
+    """
+    if is_boltzmann:
+        return jax.random.categorical(key, q_values / temperature).astype(jnp.int32)
+    return epsilon_greedy(q_values, epsilon, key)
+
+
+def bootstrap_value(
+    is_boltzmann: bool, q_values: Float[Array, " action"], temperature: Float[Array, ""]
+) -> Float[Array, ""]:
+    """Return the value of a state: the maximum, or the mean under the Boltzmann policy.
+
+    That policy is p(a) ~ exp(Q(s, a) / temperature) (Eq. 12).
+
+    Args:
+        is_boltzmann: Whether to take the mean.
+        q_values: The value of each action.
+        temperature: Of the Boltzmann policy.
+    """
+    if not is_boltzmann:
+        return jnp.max(q_values)
+    return jnp.sum(jax.nn.softmax(q_values / temperature) * q_values)
+
+
+def agent_model_loss(
+    logits: Float[Array, "slot action"], actions: Int[Array, " slot"], acted: Bool[Array, " slot"]
+) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+    """Return the negative log-likelihood of the teammates' actions (Eq. 10).
+
+    Args:
+        logits: Predicted logits of every agent's action.
+        actions: The joint action.
+        acted: Which agents acted.
+
+    Returns:
+        Sums over the teammates that acted: the negative log-likelihood, the number of correct
+        predictions, and the number of teammates. The mean is taken over all of an update.
+    """
+    teammates = acted & (jnp.arange(acted.shape[0]) > 0)
+    chosen = jax.nn.one_hot(actions, logits.shape[1], dtype=logits.dtype)
+    log_prob = jnp.sum(jax.nn.log_softmax(logits) * chosen, axis=1)
+    correct = jnp.argmax(logits, axis=1) == actions
+    return (
+        -jnp.sum(jnp.where(teammates, log_prob, 0.0)),
+        jnp.sum(teammates & correct).astype(jnp.float32),
+        jnp.sum(teammates).astype(jnp.float32),
+    )

@@ -1,0 +1,1 @@
+"""Statistics as pictures: learning curves, charts of lines and heat maps (extra `plot`)."""

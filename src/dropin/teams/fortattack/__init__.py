@@ -1,1 +1,0 @@
-"""Both sides of FortAttack: their types, and openness by shooting."""

@@ -1,1 +1,0 @@
-"""Teammates for level-based foraging."""

@@ -1,1 +1,0 @@
-"""Teammates and prey for Wolfpack."""

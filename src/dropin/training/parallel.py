@@ -1,0 +1,207 @@
+"""Several runs at once: one pinned process for each core."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from queue import Queue
+from typing import Any
+
+from dropin.core.errors import StoppedError
+from dropin.training.reporters import (
+    Board,
+    Json,
+    Lines,
+    Reporter,
+    evaluation_text,
+    screen_reporter,
+)
+
+__all__ = ["board_for", "cores", "raise_failures", "run_all", "show_state"]
+
+LOCK_TIMEOUT = 120.0
+"""Seconds that a run waits for one whose parent was killed. That one ends at its next report, when
+nobody reads it."""
+
+
+def cores() -> list[int]:
+    """Return the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+class _Worker:
+    """A process that trains one run on one core."""
+
+    def __init__(self, name: str, arguments: Sequence[str], core: int, messages: "Queue[Any]"):
+        self.name, self.core = name, core
+        command = [sys.executable, "-m", "dropin.cli", "train", *arguments]
+        command += ["--report", "json", "--wait", str(LOCK_TIMEOUT)]
+        if hasattr(os, "sched_setaffinity"):
+            command += ["--core", str(core)]
+        # A session of its own: Ctrl-C in the terminal reaches this process alone, which passes it
+        # on once. A second signal would end the run without saving.
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.errors: list[str] = []
+        threading.Thread(target=self._listen, args=(messages,), daemon=True).start()
+
+    def _listen(self, messages: "Queue[Any]") -> None:
+        collect = threading.Thread(target=self._collect, daemon=True)
+        collect.start()
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            try:
+                messages.put((self, json.loads(line)))
+            except ValueError:
+                continue
+        self.process.wait()
+        collect.join()
+        self.process.stdout.close()
+        messages.put((self, {"kind": "end"}))
+
+    @property
+    def failure(self) -> str:
+        """The reason why it failed; empty if it finished or was asked to end."""
+        if self.process.returncode in (0, 130):
+            return ""
+        return self.errors[-1] if self.errors else "it ended"
+
+    @property
+    def ended(self) -> str:
+        """How it ended, in a word."""
+        if self.failure:
+            return f"failed: {self.failure}"
+        return "saved" if self.process.returncode else "done"
+
+    def _collect(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr as errors:
+            self.errors += [line.rstrip() for line in errors]
+
+
+def run_all(jobs: Mapping[str, Sequence[str]], report: str = "auto") -> None:
+    """Run several `dropin train` processes, as many at a time as there are cores.
+
+    Ctrl-C (or SIGTERM) is passed on to all of them; each saves before it ends.
+
+    Args:
+        jobs: The arguments of each run, by its name.
+        report: "auto", "lines", "json" or "none".
+
+    Raises:
+        StoppedError: If some of the runs failed; the others have been finished.
+    """
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        _run_all(jobs, report)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run_all(jobs: Mapping[str, Sequence[str]], report: str) -> None:
+    messages: Queue[Any] = Queue()
+    waiting, free = list(jobs.items()), cores()
+    working: list[_Worker] = []
+    failed: dict[str, str] = {}
+    interrupted = False
+    board = board_for(report)
+    with board:
+        for name in jobs:
+            show_state(board, name, "waiting")
+        try:
+            while waiting or working:
+                while waiting and free and not interrupted:
+                    name, arguments = waiting.pop(0)
+                    working.append(_Worker(name, arguments, free.pop(0), messages))
+                if not working:
+                    break
+                heard = _next(messages, working)
+                if heard is None:
+                    interrupted = True
+                    continue
+                worker, message = heard
+                if message["kind"] == "end":
+                    working.remove(worker)
+                    free.append(worker.core)
+                    show_state(board, worker.name, worker.ended)
+                    if worker.failure:
+                        failed[worker.name] = worker.failure
+                    interrupted |= worker.process.returncode == 130
+                else:
+                    _show(board, worker.name, message)
+        finally:
+            for each in working:
+                each.process.terminate()
+    raise_failures(failed, len(jobs))
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _next(messages: "Queue[Any]", working: Sequence[_Worker]) -> Any:
+    """Return the next message of a worker; None if interrupted, which is passed on to all."""
+    try:
+        return messages.get()
+    except KeyboardInterrupt:
+        for each in working:
+            each.process.send_signal(signal.SIGTERM)
+        return None
+
+
+def raise_failures(failed: Mapping[str, str], number: int) -> None:
+    """Raise `StoppedError` if some runs failed.
+
+    Args:
+        failed: The reason of each failure, by the name of the run.
+        number: Number of runs in all.
+    """
+    if failed:
+        reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
+        raise StoppedError(f"{len(failed)} of {number} runs failed. {reasons}")
+
+
+def board_for(report: str) -> Reporter:
+    """Return the reporter for several runs; `report` is as in `run_all`."""
+    from rich.console import Console
+
+    if report in ("none", "json"):
+        return screen_reporter(report)
+    return Board() if report == "auto" and Console().is_terminal else Lines()
+
+
+def show_state(board: Reporter, name: str, state: str) -> None:
+    """Show the state of a run; reports other than a table only say that it has ended.
+
+    Args:
+        board: The reporter of all runs.
+        name: The name of the run.
+        state: Its state, as "waiting" or "done".
+    """
+    if isinstance(board, Board):
+        board.show(name, state=state)
+    elif not isinstance(board, Json) and state != "waiting":
+        board.say(f"{name}: {state}")
+
+
+def _show(board: Reporter, name: str, message: dict[str, Any]) -> None:
+    if isinstance(board, Json):
+        board.pass_on(name, message)
+        return
+    kind = message.pop("kind")
+    if kind == "evaluation":
+        board.say(f"{name}: {evaluation_text(message)}")
+    elif kind == "say":
+        board.say(f"{name}: {message['sentence']}")
+    elif isinstance(board, Board):
+        board.show(name, state="compiling" if kind == "begin" else "", **message)
+    elif kind == "begin":
+        board.say(f"{name}: {message['title']}")

@@ -1,0 +1,358 @@
+"""A run's directory: never overwritten, never half-written.
+
+run.json                 settings, and the versions of what it ran on
+metrics.csv              training metrics, a row every few thousand steps
+evaluation.csv           returns at every checkpoint
+checkpoints/             everything needed to resume, one file each; the latest are kept
+agents/                  the agent of every checkpoint, if these are kept
+agent.safetensors        the agent of the latest checkpoint
+"""
+
+import fcntl
+import os
+import platform
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from dropin import __version__
+from dropin.agents import AGENT_FILE, Agent, describe, save_agent
+from dropin.core import registry
+from dropin.core.arrays import array_paths, from_arrays, to_arrays
+from dropin.core.config import differences
+from dropin.core.errors import InputError
+from dropin.core.files import read_arrays, read_json, write_arrays, write_json
+from dropin.core.formats import RUN_FORMAT, check_format, upgrade_run_config
+from dropin.env import AnyEnv
+from dropin.training.chunk import RunState
+from dropin.training.config import NOT_IDENTITY, RunConfig
+from dropin.training.tables import Table
+
+__all__ = [
+    "DEFAULT_KEEP",
+    "Keep",
+    "KeepRule",
+    "RunDirectory",
+    "check_keep",
+    "run_env",
+    "runs_in",
+    "runs_of_one_kind",
+    "versions",
+]
+
+KeepRule = int | Literal["all", "agents"]
+"""How many checkpoints to keep. With "agents" it is three, and of all others the agent."""
+Keep = KeepRule | None
+"""None: as the run was started, and three for a new one."""
+DEFAULT_KEEP = 3
+_PACKAGES = ("jax", "jaxlib", "equinox", "optax", "numpy", "safetensors")
+
+
+class RunDirectory:
+    """The files of one run."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.metrics = Table(self.path / "metrics.csv")
+        self.evaluation = Table(self.path / "evaluation.csv")
+        self.checkpoints = self.path / "checkpoints"
+        self.agents = self.path / "agents"
+        self.agent = self.path / AGENT_FILE
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a run."""
+        return (self.path / "run.json").exists()
+
+    def check_free(self) -> None:
+        """Raise `InputError` if the directory holds anything."""
+        if self.path.exists() and (not self.path.is_dir() or any(self._visible())):
+            hint = f", or resume the run with: dropin train --resume {self.path}"
+            raise InputError(
+                f"{self.path} exists already: give another directory{hint if self.exists else ''}."
+            )
+
+    def create(self, config: RunConfig, keep: Keep = None) -> None:
+        """Write the settings of a new run.
+
+        Args:
+            config: The settings.
+            keep: How many checkpoints to keep.
+
+        Raises:
+            InputError: If the directory holds anything.
+        """
+        self.check_free()
+        check_keep(keep)
+        self.path.mkdir(parents=True, exist_ok=True)
+        values = {"format": RUN_FORMAT, "config": config.to_dict(), "versions": versions()}
+        write_json(self.path / "run.json", {**values, "keep": keep or DEFAULT_KEEP})
+
+    def keep(self, given: Keep) -> KeepRule:
+        """Return how many checkpoints to keep from now on; as before if nothing is given."""
+        check_keep(given)
+        stored = self._read()
+        if given is not None and given != stored.get("keep"):
+            write_json(self.path / "run.json", stored | {"keep": given})
+        return given or stored.get("keep", DEFAULT_KEEP)
+
+    def _visible(self) -> Iterator[Path]:
+        return (each for each in self.path.iterdir() if not each.name.startswith("."))
+
+    def _read(self) -> dict[str, Any]:
+        """Return the content of run.json."""
+        if not self.exists:
+            raise InputError(f"{self.path} is not the directory of a run: it has no run.json.")
+        stored = read_json(self.path / "run.json")
+        if not isinstance(stored, dict):
+            raise InputError(f"{self.path / 'run.json'} does not describe a run.")
+        return stored
+
+    def config(self) -> RunConfig:
+        """Return the settings of the run, in the present format.
+
+        Raises:
+            InputError: If there is no run, or its game or learner is not registered.
+        """
+        stored, path = self._read(), self.path / "run.json"
+        try:
+            values = upgrade_run_config(stored["config"], stored.get("format"), path)
+            _check_registered(values)
+            return RunConfig.from_dict(values)
+        except (KeyError, TypeError, AttributeError):
+            raise InputError(f"{path} does not describe a run.") from None
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+    def check_resumable(self) -> None:
+        """Raise `InputError` if the run is of a format that can be read but not resumed."""
+        path = self.path / "run.json"
+        if check_format(self._read().get("format"), RUN_FORMAT, path) < RUN_FORMAT:
+            raise InputError(
+                f"{self.path} was started with version 0.1: its agents and evaluations can be used,"
+                " but training cannot go on. Start a new run, or resume it with version 0.1."
+            )
+
+    def check_same(self, config: RunConfig) -> None:
+        """Raise `InputError` if the run was started with other settings."""
+        different = differences(self.config().to_dict(), config.to_dict())
+        if different:
+            raise InputError(
+                f"{self.path} was started with other settings ({'; '.join(different)}): resume it"
+                " without them, or start a run in another directory."
+            )
+
+    def check_versions(self) -> None:
+        """Warn if the run was started with other versions."""
+        different = differences(self._read().get("versions", {}), versions())
+        if different:
+            warnings.warn(
+                f"{self.path} was started with other versions or flags ({'; '.join(different)}):"
+                " the result may differ in the last bits.",
+                stacklevel=2,
+            )
+
+    @contextmanager
+    def locked(self, wait: float = 0.0) -> Iterator[None]:
+        """Keep other processes from training in this directory.
+
+        Args:
+            wait: Seconds to wait for another process to end.
+
+        Raises:
+            InputError: If another process is still training there.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR)
+        until = time.monotonic() + wait
+        try:
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except OSError:
+                    if time.monotonic() >= until:
+                        raise InputError(f"Another process is training in {self.path}.") from None
+                time.sleep(0.5)
+            yield
+        finally:
+            os.close(handle)
+
+    def steps(self) -> list[int]:
+        """Return the steps of the checkpoints, in order."""
+        return sorted(_steps(self.checkpoints))
+
+    def checkpoint(self, step: int) -> Path:
+        """Return the file of the checkpoint at a step."""
+        return self.checkpoints / _name(step)
+
+    def steps_with_agent(self) -> list[int]:
+        """Return the steps for which there is an agent, in order."""
+        return sorted({*_steps(self.agents), *_steps(self.checkpoints)})
+
+    def agent_at(self, step: int) -> Path:
+        """Return a file with the agent of a step: its own, or the checkpoint."""
+        own = self.agents / _name(step)
+        found = own if own.exists() else self.checkpoint(step)
+        if not found.exists():
+            raise InputError(f"{self.path} has no checkpoint of step {step:,}.")
+        return found
+
+    def save(
+        self, state: RunState, agent: Agent, step: int, keep: KeepRule, *, evaluated: bool = True
+    ) -> None:
+        """Write a checkpoint and its agent, then remove the oldest checkpoints.
+
+        Agents that are kept for good are those that were evaluated. They are written first: once
+        there is a checkpoint, nobody would notice that one is missing.
+
+        Args:
+            state: The state of the run.
+            agent: The agent that has been learned so far.
+            step: The environment step.
+            keep: How many checkpoints to keep.
+            evaluated: Whether the agent was evaluated at this step.
+        """
+        self.metrics.sync()
+        self.evaluation.sync()
+        if keep == "agents" and evaluated:
+            save_agent(agent, self.agents / _name(step), step=step)
+        arrays, policy_arrays = to_arrays(state), {}
+        own = {id(leaf): path for path, leaf in array_paths(state)}
+        for path, leaf in array_paths(agent.policy):
+            if id(leaf) not in own:  # As a rule, the weights of the policy are part of the state.
+                arrays[f"policy.{path}"] = to_arrays(leaf)[""]
+            policy_arrays[path] = own.get(id(leaf), f"policy.{path}")
+        about = {"kind": "checkpoint", "step": step, **describe(agent)}
+        write_arrays(self.checkpoint(step), arrays, {**about, "policy_arrays": policy_arrays})
+        save_agent(agent, self.agent, step=step)
+        if keep != "all":
+            for old in self.steps()[: -(DEFAULT_KEEP if keep == "agents" else keep)]:
+                self.checkpoint(old).unlink()
+
+    def restore(self, template: RunState) -> tuple[RunState, int]:
+        """Read the latest checkpoint that is not damaged, and cut the tables back to it.
+
+        Args:
+            template: A state of the same shapes.
+
+        Returns:
+            The state, and its environment step.
+
+        Raises:
+            InputError: If there is no checkpoint that can be used.
+        """
+        for step in reversed(self.steps()):
+            path = self.checkpoint(step)
+            try:
+                arrays, about = read_arrays(path)
+                if about.get("kind") != "checkpoint" or about.get("step") != step:
+                    raise InputError(f"{path} is not the checkpoint of step {step}.")
+                own = {name: each for name, each in arrays.items() if name[:7] != "policy."}
+                state = from_arrays(template, own, path)
+            except InputError as error:
+                warnings.warn(f"{error} The checkpoint before it is used.", stacklevel=2)
+                continue
+            self.metrics.truncate(step)
+            self.evaluation.truncate(step)
+            return state, step
+        raise InputError(f"{self.path} has no checkpoint that can be used.")
+
+
+def _check_registered(values: Mapping[str, Any]) -> None:
+    """Raise `InputError` if the learner or the game of a run is not registered.
+
+    Args:
+        values: The settings of the run as plain values.
+    """
+    missing = []
+    for kind, known in (("learner", registry.learners), ("game", registry.games)):
+        try:
+            if kind == "learner" or not values.get("custom_env"):
+                known[values[kind]]
+        except InputError:
+            missing.append(f"{kind} {values[kind]!r}")
+    if missing:
+        raise InputError(
+            f"the run needs the {' and the '.join(missing)}, not registered here: install the"
+            f" plug-in that adds it.{registry.failed_plugins()}"
+        )
+
+
+def _name(step: int) -> str:
+    return f"step-{step:012d}.safetensors"
+
+
+def _steps(directory: Path) -> list[int]:
+    names = [each.stem.removeprefix("step-") for each in directory.glob("step-*.safetensors")]
+    return [int(name) for name in names if name.isdigit()]
+
+
+def check_keep(keep: Keep) -> None:
+    """Raise `InputError` if it is no number of checkpoints."""
+    if isinstance(keep, int) and keep < 1:
+        raise InputError(f"Keep {keep} is too small: at least 1 checkpoint is kept.")
+    if isinstance(keep, str) and keep not in ("all", "agents"):
+        raise InputError(f"Keep {keep!r} is not a number of checkpoints, all or agents.")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of everything that the bits of a run depend on."""
+    packages = {name: version(name) for name in _PACKAGES}
+    own = {"dropin": __version__, "python": platform.python_version()}
+    return own | packages | {"XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}
+
+
+def run_env(directory: Path, game: str | None = None, **other: Any) -> tuple[AnyEnv, RunConfig]:
+    """Make the environment that a run was trained in.
+
+    Args:
+        directory: The run's directory.
+        game: The game that the user takes it for, to be checked.
+        **other: Arguments of `dropin.make` that should differ from the run's.
+
+    Returns:
+        The environment, and the settings of the run.
+    """
+    config = RunDirectory(directory).config()
+    if config.custom_env:
+        raise InputError(f"{directory} was trained in a custom environment: use Python.")
+    if game is not None and registry.games[game].name != config.game:
+        raise InputError(f"{directory} was trained in {config.game!r} and cannot play {game!r}.")
+    return config.make_env(**other), config
+
+
+def runs_of_one_kind(directory: Path) -> list[Path]:
+    """Return the runs in a directory, which may differ in nothing but their seeds.
+
+    Raises:
+        InputError: If there is no run, or the runs differ in more than their seeds.
+    """
+    runs = runs_in(directory)
+    if not runs:
+        raise InputError(f"There is no run in {directory}: a run has a file run.json.")
+
+    def kind(run: Path) -> dict[str, Any]:
+        values = RunDirectory(run).config().to_dict()
+        return {name: each for name, each in values.items() if name not in ("seed", *NOT_IDENTITY)}
+
+    first = kind(runs[0])
+    for other in runs[1:]:
+        different = differences(first, kind(other))
+        if different:
+            raise InputError(
+                f"The runs in {directory} differ in more than their seeds ({different[0]}): name"
+                " the directory of each kind."
+            )
+    return runs
+
+
+def runs_in(directory: Path) -> list[Path]:
+    """Return the runs in a directory: itself, or those one level below it."""
+    found = [directory] if (directory / "run.json").exists() else []
+    below = sorted(each.parent for each in directory.glob("*/run.json")) if not found else []
+    return found or sorted(below, key=lambda each: (len(each.name), each.name))

@@ -1,0 +1,76 @@
+"""CSV tables that grow row by row and survive being cut off."""
+
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dropin.core.files import write
+from dropin.core.formats import upgrade_columns
+
+__all__ = ["ESTIMATORS", "Table", "read_table"]
+
+ESTIMATORS = {"fixed": "mean_return", "legacy": "legacy_mean_return"}
+"""The estimators of returns, and the columns of `evaluation.csv` that hold them."""
+
+
+class Table:
+    """A CSV file whose first column is `step`. Numbers are written so that they read back equal.
+
+    The columns are those of the first row that is appended.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Add a row at the end; the first one writes the header. None becomes an empty cell."""
+        new = not self.path.exists() or self.path.stat().st_size == 0
+        columns = list(row) if new else self._columns()
+        cells = ["" if row.get(name) is None else row[name] for name in columns]
+        with self.path.open("ab") as file:
+            file.write(_lines([columns] * new + [cells]))
+
+    def _columns(self) -> list[str]:
+        with self.path.open(newline="") as file:
+            return next(csv.reader(file))
+
+    def sync(self) -> None:
+        """Make sure that all rows are on disk."""
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                os.fsync(file.fileno())
+
+    def truncate(self, step: int) -> None:
+        """Remove all rows after a step, and a last row that was not written completely."""
+        if not self.path.exists():
+            return
+        lines = self.path.read_bytes().decode(errors="replace").split("\n")[:-1]
+        header, *rows = list(csv.reader(lines)) or [[]]
+        whole = [row for row in rows if len(row) == len(header)]
+        kept = [row for row in whole if row[0].isdigit() and int(row[0]) <= step]
+        if kept:
+            write(self.path, _lines([header, *kept]))
+        else:
+            self.path.unlink()
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        self.path.unlink(missing_ok=True)
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """Read the complete rows of a table, with the present names of its columns."""
+    if not path.exists():
+        return []
+    header, *rows = list(csv.reader(path.read_text(errors="replace").split("\n")[:-1])) or [[]]
+    whole = (row for row in rows if len(row) == len(header))
+    return [upgrade_columns(dict(zip(header, row, strict=True))) for row in whole]
+
+
+def _lines(rows: Sequence[Sequence[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()

@@ -1,0 +1,50 @@
+"""How often hunters of Wolfpack capture prey."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, Key, PRNGKeyArray
+
+from dropin.core.observation import TimeStep
+from dropin.env import AdHocEnv, EnvState, make
+from dropin.teams.openness import Closed
+from dropin.teams.types import Type
+from dropin.zoo.episodes import play_episode
+
+__all__ = ["count_captures"]
+
+EPISODE_LENGTH = 200
+
+
+def count_captures(
+    types: Sequence[str | Type], episodes: int = 200, seed: int = 1, **settings: Any
+) -> np.ndarray:
+    """Count the captures of closed teams of three in episodes of 200 steps.
+
+    Args:
+        types: The types that the hunters are drawn from.
+        episodes: Number of episodes.
+        seed: Seed of the episodes.
+        **settings: Settings of the game that differ from the rules `paper`.
+
+    Returns:
+        Number of captures in each episode [episode].
+    """
+    env = make("wolfpack", types=types, openness=Closed(), **settings)
+    return np.asarray(_count(env, jax.random.split(jax.random.key(seed), episodes)))
+
+
+@eqx.filter_jit
+def _count(env: AdHocEnv[Any], keys: Key[Array, " episode"]) -> Int[Array, " episode"]:
+    def captures(state: EnvState[Any], step: TimeStep) -> Int[Array, ""]:
+        del state
+        return jnp.sum(jnp.any(step.events.captured, axis=0))
+
+    def episode(key: PRNGKeyArray) -> Int[Array, ""]:
+        return jnp.sum(play_episode(env, key, EPISODE_LENGTH, captures)[0])
+
+    return jax.vmap(episode)(keys)

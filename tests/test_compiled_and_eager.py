@@ -1,0 +1,110 @@
+"""Compiled programs against the same computation without a compiler, for few and for many rows.
+
+Version 0.10.2 of jax miscompiles such a program on the CPU (jax issue 39103) and is excluded.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dropin.core import registry
+from dropin.env import make
+from dropin.learners.config import TrainConfig
+
+ROWS = (3, 2100)
+"""Few environments, and enough for XLA to choose other kernels."""
+
+
+def test_the_case_that_jax_0_10_2_gets_wrong():
+    rows = jnp.arange(32769, dtype=jnp.float32)[:, None] * jnp.array([[1.0, 0.0, 0.0]])
+
+    def squared(row):
+        return jnp.sum((jnp.eye(3) @ row) ** 2)
+
+    found = np.asarray(jax.jit(jax.vmap(squared))(rows))
+    expected = np.sum(np.asarray(rows, np.float64) ** 2, axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def same(compiled, eager, rtol=2e-5):
+    for one, two in zip(jax.tree.leaves(compiled), jax.tree.leaves(eager), strict=True):
+        if jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
+            continue
+        if one.dtype == jnp.float32:
+            np.testing.assert_allclose(one, two, rtol=rtol, atol=rtol)
+        else:
+            np.testing.assert_array_equal(one, two)
+
+
+def by_rows(function, args, rows):
+    """The function without vmap and without a compiler, for some of the rows."""
+    some = sorted({0, rows // 2, rows - 1})
+    with jax.disable_jit():
+        each = [function(*jax.tree.map(lambda leaf, k=k: leaf[k], args)) for k in some]
+    return np.array(some), jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("game", ["lbf", "wolfpack", "fortattack"])
+def test_a_step_of_a_game(game, rows):
+    """The rules alone; what types do has its own slow versions."""
+    rules = make(game, rules="reference").game
+    env = make(game, rules="reference")
+    keys = jax.random.split(jax.random.key(0), rows)
+    states = jax.jit(jax.vmap(lambda key: env.reset(key)[0].game))(keys)
+    number = len(rules.actions)
+    actions = jax.random.randint(jax.random.key(1), (rows, env.slots), 0, number)
+
+    def step(key, state, actions):
+        following, outcome = rules.step(env._step_rng(key), state, actions)
+        return following, outcome.rewards, rules.observe(following)
+
+    compiled = jax.jit(jax.vmap(step))(keys, states, actions)
+    some, eager = by_rows(step, (keys, states, actions), rows)
+    same(jax.tree.map(lambda leaf: leaf[some], compiled), eager)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("name", ["gpl-q", "ql-am", "gnn-am", "dgn", "maddpg"])
+def test_the_forward_pass_of_a_learner(name, rows):
+    env = make("lbf", types=["H6"])
+    spec = registry.learners[name]
+    learner = spec.make(spec.default_settings("lbf"), TrainConfig())
+    policy: Any = learner.policy_template(env.interface)
+    keys = jax.random.split(jax.random.key(0), rows)
+    _, observation = jax.jit(jax.vmap(env.reset))(keys)
+
+    def forward(key, observation):
+        memory = policy.init_memory(env.slots)
+        return policy.act_with_prediction(key, observation, memory)[1].q_values
+
+    compiled = jax.jit(jax.vmap(forward))(keys, observation)
+    some, eager = by_rows(forward, (keys, observation), rows)
+    same(compiled[some], eager)
+
+
+SIZES = {
+    "type_hidden_size": 8, "type_lstm_size": 8, "type_vector_size": 8, "message_hidden_size": 8,
+    "embedding_size": 8, "readout_hidden_size": 8,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", ["gpl-q", "gpl-spi", "ql", "ql-am", "gnn", "gnn-am", "dgn", "maddpg"]
+)
+def test_the_loss_of_an_update(name):
+    """The gradient of the loss at a recorded batch, with and without the compiler."""
+    env = make("lbf", types=["H6"], size=5, objects=1)
+    spec = registry.learners[name]
+    small = {"replay_capacity": 16, "batch_size": 4} if name in ("dgn", "maddpg") else {}
+    settings = spec.default_settings("lbf", **SIZES, **small)
+    learner = spec.make(settings, TrainConfig(num_envs=2, rollout_length=2))
+    state = learner.init(jax.random.key(0), env)
+    compiled, _ = eqx.filter_jit(learner.update)(env, state)
+    with jax.disable_jit():
+        eager, _ = learner.update(env, state)
+    same(eqx.filter(compiled.network, eqx.is_array), eqx.filter(eager.network, eqx.is_array), 1e-4)
