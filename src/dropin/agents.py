@@ -1,6 +1,5 @@
 """Trained agents: a learned policy with everything that is needed to act, in one file."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from dropin.core import registry
 from dropin.core.arrays import from_arrays, to_arrays
-from dropin.core.config import from_dict
+from dropin.core.config import PlainDict, PlainMapping, from_dict
 from dropin.core.config import to_dict as config_to_dict
 from dropin.core.errors import InputError, unknown
 from dropin.core.files import read_arrays, write_arrays
@@ -63,7 +62,7 @@ class Agent(eqx.Module):
     def act(
         self,
         key: PRNGKeyArray,
-        observation: Observation | Mapping[str, Any],
+        observation: Observation | PlainMapping,
         memory: PyTree = None,
         *,
         mode: str = "greedy",
@@ -92,7 +91,7 @@ class Agent(eqx.Module):
         if self.interface != interface:
             raise InputError("The agent was trained with other features or actions of the game.")
 
-    def as_type(self, game: Any) -> Type:
+    def as_type(self, game: PyTree) -> Type:
         """Return the agent as a type of teammate, which sees a game from its own slot."""
         self.check_fits(Interface.from_game(game))
         return AgentType(name=self.learner, summary=f"a trained {self.learner}", agent=self)
@@ -157,7 +156,7 @@ class AgentType(Type):
         return jax.vmap(one)(jax.random.split(inputs.key, actors), own, memory)
 
 
-def as_observation(given: Observation | Mapping[str, Any]) -> Observation:
+def as_observation(given: Observation | PlainMapping) -> Observation:
     """Return an observation as it is, or convert the dictionary of the Gymnasium view."""
     if isinstance(given, Observation):
         return given
@@ -181,7 +180,7 @@ def check_mode(agent: Agent, mode: str) -> None:
         )
 
 
-def describe(agent: Agent) -> dict[str, Any]:
+def describe(agent: Agent) -> PlainDict:
     """Return what a file says of an agent besides its weights."""
     return {
         "format": AGENT_FORMAT,
@@ -191,7 +190,7 @@ def describe(agent: Agent) -> dict[str, Any]:
     }
 
 
-def save_agent(agent: Agent, path: str | Path, **about: Any) -> None:
+def save_agent(agent: Agent, path: str | Path, **about: PyTree) -> None:
     """Write an agent to a file.
 
     Args:
@@ -229,7 +228,7 @@ def load_agent(path: str | Path) -> Agent:
     return Agent(from_arrays(template.policy, arrays, path), template.learner, template.settings)
 
 
-def _template(about: Mapping[str, Any], path: Path) -> Agent:
+def _template(about: PlainMapping, path: Path) -> Agent:
     """Return an agent of shapes only, from its description."""
     try:
         spec = registry.learners[about["learner"]]

@@ -3,13 +3,12 @@
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Int, PyTree
 
 __all__ = ["MIN_BLOCK", "compute_where"]
 
@@ -18,13 +17,13 @@ MIN_BLOCK = 8
 
 
 def compute_where(
-    function: Callable[[Any, Any], Any],
+    function: Callable[[PyTree, PyTree], PyTree],
     where: Bool[Array, ""],
-    given: Any,
-    shared: Any = (),
+    given: PyTree,
+    shared: PyTree = (),
     *,
     block: int = MIN_BLOCK,
-) -> Any:
+) -> PyTree:
     """Return `function(given, shared)` if `where` is true, else zeros of the same shapes.
 
     Apply `jax.vmap` to it, once or several times. Under `vmap`, `cond` and `jnp.where` compute
@@ -57,11 +56,11 @@ def compute_where(
 
 @lru_cache(512)
 def _flatten(
-    function: Callable[[Any, Any], Any],
-    structure: Any,
-    static_leaves: tuple[Any, ...],
-    static_structure: Any,
-) -> Callable[..., Any]:
+    function: Callable[[PyTree, PyTree], PyTree],
+    structure: PyTree,
+    static_leaves: tuple[PyTree, ...],
+    static_structure: PyTree,
+) -> Callable[..., PyTree]:
     """Return a function of two pytrees as a function of the arrays in them.
 
     It is traced once for each set of shapes: the batching rules below evaluate it for one row and
@@ -69,7 +68,7 @@ def _flatten(
     the time of lowering.
     """
 
-    def call(*leaves: Array) -> Any:
+    def call(*leaves: Array) -> PyTree:
         arrays = jax.tree.unflatten(structure, leaves)
         static = jax.tree.unflatten(static_structure, static_leaves)
         return function(*eqx.combine(arrays, static))
@@ -83,8 +82,8 @@ Axes = tuple[bool, ...]
 
 @lru_cache(512)
 def _batchable(
-    function: Callable[..., Any], block: int, axes: tuple[Axes, ...]
-) -> Callable[..., Any]:
+    function: Callable[..., PyTree], block: int, axes: tuple[Axes, ...]
+) -> Callable[..., PyTree]:
     """Return a function of `where` and arrays to which `vmap` can add batch axes.
 
     Args:
@@ -94,7 +93,7 @@ def _batchable(
     """
 
     @custom_vmap
-    def compute(where: Array, *leaves: Array) -> Any:
+    def compute(where: Array, *leaves: Array) -> PyTree:
         if where.ndim:
             return _compute_in_blocks(function, block, axes, where, leaves)
         return jax.tree.map(
@@ -102,7 +101,7 @@ def _batchable(
         )
 
     @compute.def_vmap
-    def add_axis(size: int, batched: list[bool], where: Array, *leaves: Array) -> Any:
+    def add_axis(size: int, batched: list[bool], where: Array, *leaves: Array) -> PyTree:
         if not batched[0]:
             where = jnp.broadcast_to(where, (size, *where.shape))
         with_axis = tuple((new, *old) for new, old in zip(batched[1:], axes, strict=True))
@@ -113,12 +112,12 @@ def _batchable(
 
 
 def _compute_in_blocks(
-    function: Callable[..., Any],
+    function: Callable[..., PyTree],
     block: int,
     axes: tuple[Axes, ...],
     where: Bool[Array, "*batch"],
     leaves: tuple[Array, ...],
-) -> Any:
+) -> PyTree:
     """Compute the rows where `where` is true; the results have all batch axes, zeros elsewhere."""
     shape, number = where.shape, where.size
     block = min(block, max(MIN_BLOCK, number // 8))
@@ -137,7 +136,7 @@ def _compute_in_blocks(
     # The rest of the last block repeats a row, which takes no longer than that row does.
     needed = jnp.where(jnp.arange(number + block) < count, needed, needed[0])
 
-    def compute_block(carry: tuple[Array, Any]) -> tuple[Array, Any]:
+    def compute_block(carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
         first, results = carry
         rows = jax.lax.dynamic_slice(needed, (first,), (block,))
         out = jax.vmap(function, in_axes=in_axes, axis_size=block)(*take(rows))

@@ -1,13 +1,13 @@
 """Measuring what an agent predicts while it plays."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import PRNGKeyArray, PyTree
 
 from dropin._xla.compile import compiled
 from dropin.agents import Agent, agent_policy
@@ -25,7 +25,7 @@ Game = TypeVar("Game")
 class AgentStep(eqx.Module):
     """One step of an agent: what it saw and predicted, and what happened."""
 
-    state: Any
+    state: PyTree
     """The state of the game before the step."""
     observation: Observation
     prediction: Prediction
@@ -34,7 +34,7 @@ class AgentStep(eqx.Module):
     """The result of the step."""
 
 
-Measurement = Callable[[AnyEnv, AgentStep], Any]
+Measurement = Callable[[AnyEnv, AgentStep], PyTree]
 """`(env, agent_step) -> values`: what to measure in a step, a pytree of arrays."""
 
 
@@ -47,7 +47,7 @@ def measure(
     num_envs: int = 8,
     mode: str = "greedy",
     seed: int = 0,
-) -> Any:
+) -> PyTree:
     """Let an agent play and measure something at every step.
 
     The agent plays in parallel environments, and one episode follows another.
@@ -132,7 +132,7 @@ def _measure_steps(
     measurement: Measurement,
     size: tuple[int, int],
     mode: str,
-) -> Any:
+) -> PyTree:
     """Return the measured values [time, env, ...] of `size` = (steps, environments)."""
     steps, num_envs = size
     reset_key, play_key = jax.random.split(key)
@@ -142,16 +142,16 @@ def _measure_steps(
     def one_env(
         act_key: PRNGKeyArray,
         step_key: PRNGKeyArray,
-        state: Any,
+        state: PyTree,
         observation: Observation,
-        memory: Any,
-    ) -> Any:
+        memory: PyTree,
+    ) -> PyTree:
         action, prediction, memory = policy.act_with_prediction(act_key, observation, memory, mode)
         following, step = env.step(step_key, state, action)
         values = measurement(env, AgentStep(state.game, observation, prediction, step))
         return (following, step.observation, memory), values
 
-    def all_envs(carry: Any, key: PRNGKeyArray) -> Any:
+    def all_envs(carry: PyTree, key: PRNGKeyArray) -> PyTree:
         return jax.vmap(one_env)(*jax.random.split(key, (2, num_envs)), *carry)
 
     carry = (states, observations, memory)

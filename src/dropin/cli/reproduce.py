@@ -3,14 +3,13 @@
 import inspect
 import shlex
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
 from dropin.cli.show import show_table
-from dropin.core.config import parse_settings
+from dropin.core.config import PlainMapping, parse_settings
 from dropin.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def reproduce(
             print("\n".join(map(str, pages)))
 
 
-def _command_line(arguments: Mapping[str, Any]) -> str:
+def _command_line(arguments: PlainMapping) -> str:
     """Return the shell command that gives `reproduce` these arguments.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from dropin.core.config import merge, not_none, parse_settings
+from dropin.core.config import PlainDict, merge, not_none, parse_settings
 from dropin.core.errors import InputError
 
 __all__ = ["train"]
@@ -120,7 +120,7 @@ def train(
 
 
 def _create(
-    changes: dict[str, Any], directory: Path | None, seed_list: list[int] | None, keep: Any
+    changes: PlainDict, directory: Path | None, seed_list: list[int] | None, keep: Any
 ) -> tuple[list[Path], Path]:
     """Create the directories of new runs; also return the one that holds them all."""
     from dropin.training.config import RunConfig, default_run_directory, run_config
@@ -142,7 +142,7 @@ def _create(
     return files, whole
 
 
-def _check_same(runs: list[Path], changes: dict[str, Any]) -> None:
+def _check_same(runs: list[Path], changes: PlainDict) -> None:
     from dropin.training.config import RunConfig
     from dropin.training.run_directory import RunDirectory
 

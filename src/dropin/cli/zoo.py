@@ -1,13 +1,14 @@
 """`dropin zoo`: the learned teammates and prey, and how to train them again."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from tyro.conf import Positional, arg
 
 from dropin.cli.show import show_table
+from dropin.core.config import PlainMapping
 from dropin.core.errors import InputError, unknown
 from dropin.zoo import RECIPES, make_recipe
 
@@ -92,7 +93,7 @@ def _list() -> None:
             print(f"{name} has no card: make it with dropin zoo train {name} --install")
 
 
-def _show_measurements(cards: Sequence[Mapping[str, Any]]) -> None:
+def _show_measurements(cards: Sequence[PlainMapping]) -> None:
     rows = [
         (card["name"], each["quantity"], each["policy"], f"{each['mean']:.2f}", _interval(each))
         for card in cards
@@ -101,5 +102,5 @@ def _show_measurements(cards: Sequence[Mapping[str, Any]]) -> None:
     show_table(("name", "measured", "of", "mean", "95 % interval"), rows, numbers=2)
 
 
-def _interval(measurement: Mapping[str, Any]) -> str:
+def _interval(measurement: PlainMapping) -> str:
     return f"{measurement['low']:.2f} to {measurement['high']:.2f}"

@@ -1,12 +1,13 @@
 """Pytrees as named arrays, and back."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from dropin.core.errors import InputError
 
@@ -15,7 +16,7 @@ __all__ = ["array_paths", "from_arrays", "to_arrays"]
 Tree = TypeVar("Tree")
 
 
-def to_arrays(tree: Any) -> dict[str, np.ndarray]:
+def to_arrays(tree: PyTree) -> dict[str, np.ndarray]:
     """Return the arrays of a pytree by their paths; random keys become their bits."""
     return {name: np.asarray(_bits(leaf)) for name, leaf in array_paths(tree)}
 
@@ -51,23 +52,23 @@ def from_arrays(template: Tree, arrays: Mapping[str, np.ndarray], source: object
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(dynamic), leaves), static)
 
 
-def _is_array(leaf: Any) -> bool:
+def _is_array(leaf: PyTree) -> bool:
     return eqx.is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
 
 
-def array_paths(tree: Any) -> list[tuple[str, Any]]:
+def array_paths(tree: PyTree) -> list[tuple[str, PyTree]]:
     """Return the path and the leaf of every array of a pytree."""
     paths, _ = jax.tree_util.tree_flatten_with_path(eqx.filter(tree, _is_array))
     return [(jax.tree_util.keystr(path).lstrip("."), leaf) for path, leaf in paths]
 
 
-def _is_key(leaf: Any) -> bool:
+def _is_key(leaf: PyTree) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _bits(leaf: Any) -> Any:
+def _bits(leaf: PyTree) -> PyTree:
     return jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
 
-def _unbits(array: Any, like: Any) -> Any:
+def _unbits(array: PyTree, like: PyTree) -> PyTree:
     return jax.random.wrap_key_data(array) if _is_key(like) else array

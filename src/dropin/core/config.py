@@ -10,6 +10,8 @@ from dropin.core.errors import InputError, unknown
 
 __all__ = [
     "Checked",
+    "PlainDict",
+    "PlainMapping",
     "differences",
     "from_dict",
     "merge",
@@ -19,6 +21,10 @@ __all__ = [
 ]
 
 Config = TypeVar("Config")
+PlainDict = dict[str, Any]
+"""Plain values by name, as JSON has them."""
+PlainMapping = Mapping[str, Any]
+"""The same, read only."""
 
 
 class Checked:
@@ -67,12 +73,12 @@ def _rows(kind: Any) -> tuple[type, ...]:
     return (tuple, NoneType) if NoneType in options else (tuple,)
 
 
-def to_dict(config: Any) -> dict[str, Any]:
+def to_dict(config: Any) -> PlainDict:
     """Return settings as plain values, as JSON has them."""
     return json.loads(json.dumps(dataclasses.asdict(config)))
 
 
-def from_dict(kind: type[Config], values: Mapping[str, Any]) -> Config:
+def from_dict(kind: type[Config], values: PlainMapping) -> Config:
     """Read settings from plain values; what is missing has its default.
 
     Args:
@@ -86,7 +92,7 @@ def from_dict(kind: type[Config], values: Mapping[str, Any]) -> Config:
     for name in values:
         if name not in hints:
             raise unknown(f"setting of {kind.__name__}", name, hints)
-    given: dict[str, Any] = {}
+    given: PlainDict = {}
     for name, value in values.items():
         if dataclasses.is_dataclass(hints[name]) and isinstance(value, Mapping):
             given[name] = from_dict(hints[name], value)  # pyright: ignore[reportArgumentType]
@@ -95,7 +101,7 @@ def from_dict(kind: type[Config], values: Mapping[str, Any]) -> Config:
     return kind(**given)
 
 
-def differences(one: Mapping[str, Any], two: Mapping[str, Any], prefix: str = "") -> list[str]:
+def differences(one: PlainMapping, two: PlainMapping, prefix: str = "") -> list[str]:
     """Return where two settings differ, as `name: this, not that` with dots into nested ones.
 
     Args:
@@ -113,12 +119,12 @@ def differences(one: Mapping[str, Any], two: Mapping[str, Any], prefix: str = ""
     return found
 
 
-def not_none(**options: Any) -> dict[str, Any]:
+def not_none(**options: Any) -> PlainDict:
     """Return the options that are not None."""
     return {name: value for name, value in options.items() if value is not None}
 
 
-def merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def merge(values: PlainMapping, changes: PlainMapping) -> PlainDict:
     """Return nested settings with some of them changed.
 
     Args:
@@ -132,12 +138,12 @@ def merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
     return merged
 
 
-def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
+def parse_settings(texts: Iterable[str]) -> PlainDict:
     """Return nested settings from words such as `training.num_envs=32`.
 
     A value is JSON or else a plain word.
     """
-    changes: dict[str, Any] = {}
+    changes: PlainDict = {}
     for each in texts:
         name, sign, text = each.partition("=")
         if not sign or not all(name.split(".")):

@@ -11,6 +11,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError
 
 __all__ = [
@@ -73,7 +74,7 @@ def read_json(path: Path) -> Any:
         raise InputError(f"{path} cannot be read as JSON: {error}.") from None
 
 
-def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], about: PlainMapping) -> None:
     """Write named arrays and a description as one safetensors file, atomically.
 
     Equal contents give equal files, byte by byte.
@@ -89,7 +90,7 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[st
     write(path, safetensors.numpy.save(dict(arrays), metadata))
 
 
-def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], PlainDict]:
     """Read the arrays and the description from a file of `write_arrays`.
 
     Raises:

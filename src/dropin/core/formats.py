@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError
 
 __all__ = [
@@ -132,7 +133,7 @@ def _renamed(values: Any, names: Mapping[str, str]) -> Any:
     return {names.get(name, name): value for name, value in values.items()}
 
 
-def upgrade_run_config(values: Mapping[str, Any], found: object, what: object) -> dict[str, Any]:
+def upgrade_run_config(values: PlainMapping, found: object, what: object) -> PlainDict:
     """Return the settings of a run in the present format.
 
     Args:
@@ -172,8 +173,8 @@ def upgrade_columns(row: Mapping[str, str]) -> dict[str, str]:
 
 
 def upgrade_agent(
-    arrays: Mapping[str, Any], about: Mapping[str, Any], what: object
-) -> tuple[dict[str, Any], dict[str, Any]]:
+    arrays: PlainMapping, about: PlainMapping, what: object
+) -> tuple[PlainDict, PlainDict]:
     """Return the arrays and the description of an agent in the present format.
 
     Args:

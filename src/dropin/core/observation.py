@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 __all__ = ["Feature", "Interface", "Observation", "TimeStep"]
 
@@ -45,7 +45,7 @@ class TimeStep(eqx.Module):
     """Which agents acted: those present before the step."""
     removed: Bool[Array, "*env slot"]
     """Which agents the game removed in this step. All others who leave do so by openness."""
-    events: Any
+    events: PyTree
     """The game's own record of the step."""
 
     @property

@@ -1,7 +1,5 @@
 """Returns of whole episodes, of many environments in parallel."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -61,7 +59,7 @@ def _rollout(
     memory = jax.vmap(lambda _: policy.init_memory(env.slots))(jnp.arange(num_envs))
     zeros = jnp.zeros((num_envs, episodes))
 
-    def act(key: PRNGKeyArray, state: AnyEnvState, seen: Observation, memory: PyTree) -> Any:
+    def act(key: PRNGKeyArray, state: AnyEnvState, seen: Observation, memory: PyTree) -> PyTree:
         return policy.act(key, env, state, seen, memory)
 
     def not_finished(carry: _Carry) -> Array:
@@ -129,12 +127,12 @@ def _metrics(env: AnyEnv, events: PyTree) -> dict[str, Mean]:
     return dict(jax.vmap(env.game.metrics)(events))
 
 
-def _events(env: AnyEnv, states: AnyEnvState) -> Any:
+def _events(env: AnyEnv, states: AnyEnvState) -> PyTree:
     """Return the events of a step of the game alone, for their shapes."""
     rng = env._step_rng(jax.random.key(0))
     slots = env.slots
 
-    def one(state: PyTree) -> Any:
+    def one(state: PyTree) -> PyTree:
         return env.game.step(rng, state, jnp.zeros(slots, jnp.int32))[1].events
 
     return jax.vmap(one)(states.game)

@@ -11,6 +11,7 @@ import numpy as np
 
 from dropin.agents import Agent
 from dropin.core import registry
+from dropin.core.config import PlainDict
 from dropin.core.errors import InputError
 from dropin.core.files import read_json, write_json
 from dropin.evaluation.curves import Curve
@@ -86,7 +87,7 @@ class ExperimentResult:
     charts: Sequence[Chart] = ()
     notes: Sequence[str] = ()
     """What a reader has to know, shown above the charts."""
-    numbers: dict[str, Any] = field(default_factory=dict)
+    numbers: PlainDict = field(default_factory=dict)
     """The numbers as plain values, for programs."""
     intervals: str = "over runs; n is their number"
     """What the intervals are over, as the end of a sentence."""
@@ -286,7 +287,7 @@ def format_published(found: PublishedMean | None) -> str:
     return EMPTY_CELL if found is None else str(found)
 
 
-def estimate_as_dict(found: Estimate | None) -> dict[str, Any] | None:
+def estimate_as_dict(found: Estimate | None) -> PlainDict | None:
     """Return an estimate as plain values; ends of the interval that are not finite are None."""
     if found is None:
         return None

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dropin.core.config import PlainDict
 from dropin.core.errors import MissingExtraError, unknown
 from dropin.experiments.planning import Job, Progress
 from dropin.training.parallel import board_for, raise_failures, run_all, show_state
@@ -146,7 +147,7 @@ class _Monitor:
         self.step = self._latest().get("step", 0.0)
         self.pace: Pace | None = None
 
-    def _latest(self) -> dict[str, Any]:
+    def _latest(self) -> PlainDict:
         """Return the latest row of metrics."""
         rows = read_table(self.files.metrics.path)
         return {name: float(value) if value else "" for name, value in (rows or [{}])[-1].items()}

@@ -3,10 +3,10 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from dropin.core import registry
-from dropin.core.config import merge
+from dropin.core.config import PlainMapping, merge
 from dropin.core.errors import InputError, unknown
 from dropin.core.specs import check_rules
 from dropin.evaluation.evaluate import LEGACY_ENVS, LEGACY_EPISODES
@@ -70,7 +70,7 @@ class Options:
     estimator: str | None = None
     """The estimator of returns, `fixed` or `legacy`; None is `legacy` under the rules `reference`
     and `fixed` otherwise."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: PlainMapping = field(default_factory=dict)
     """Changes to the settings of all runs, in the shape of `run.json`."""
     states: int = 24_000
     """For analyses: number of states to look at, at every checkpoint."""
@@ -134,7 +134,7 @@ class Grid:
     """Other team limits to evaluate at, at every checkpoint."""
     types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By game, the types that teammates are drawn from; the default pool if it is not there."""
-    game_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    game_settings: Mapping[str, PlainMapping] = field(default_factory=dict)
     """By game, further arguments of `dropin.make`."""
     extra_learners: Literal["none", "all", "partners"] = "none"
     """Which learners besides the paper's take part if they are asked for: none, all, or those that

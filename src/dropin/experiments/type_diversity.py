@@ -7,6 +7,7 @@ import numpy as np
 
 from dropin.agents import Agent
 from dropin.core import registry
+from dropin.core.config import PlainDict
 from dropin.core.errors import InputError, unknown
 from dropin.evaluation.evaluate import evaluate
 from dropin.evaluation.statistics import estimate
@@ -65,7 +66,7 @@ def type_names(game: str, rules: str) -> list[str]:
 
 def diversity_grids(options: Options) -> dict[str, Grid]:
     """Return runs of QL with one teammate: of one type, or of any, drawn for each episode."""
-    common: dict[str, Any] = {
+    common: PlainDict = {
         "learners": ("ql",), "seeds": 4, "team_limit": 2, "test_limits": (),
     }  # fmt: skip
     types = {game: _pool(game, options.rules) for game in DIVERSITY_GAMES}
@@ -143,7 +144,7 @@ def split_types(options: Options) -> Mapping[str, tuple[Sequence[str], Sequence[
 def held_out_grids(options: Options) -> dict[str, Grid]:
     """Return learners trained with the types of training, and with each type of testing alone."""
     split = split_types(options)
-    common: dict[str, Any] = {
+    common: PlainDict = {
         "learners": ("gpl-q", "gnn-am", "ql"), "seeds": 4, "test_limits": (),
         "extra_learners": "all", "later_limits": options.team_limits or LIMITS,
     }  # fmt: skip

@@ -1,6 +1,6 @@
 """What agents have learned, over training: figure 3b, appendices H and I."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dropin.agents import Agent
@@ -20,7 +20,8 @@ from dropin.analysis.fortattack import (
     OUT_OF_RANGE,
     Values,
 )
-from dropin.env import AdHocEnv
+from dropin.core.config import PlainMapping
+from dropin.env import AnyEnv
 from dropin.evaluation.statistics import estimate
 from dropin.experiments.results import (
     EMPTY_CELL,
@@ -46,7 +47,7 @@ INTERVALS = "over the states of a run, treated as if they were independent"
 
 Analysis = Callable[..., Any]
 """`(agent, env, *, steps, num_envs) -> values that JSON can hold`."""
-Summary = Mapping[str, Any] | None
+Summary = PlainMapping | None
 """A mean with its interval as plain values; None if there was nothing to measure."""
 
 
@@ -159,15 +160,15 @@ def _over_training(runs: CompletedRuns, run: StoredRun, name: str, analysis: Ana
     ]
 
 
-def _pair_means(agent: Agent, env: AdHocEnv[Any], **size: int) -> dict[str, Summary]:
+def _pair_means(agent: Agent, env: AnyEnv, **size: int) -> dict[str, Summary]:
     return _means(pair_utilities(agent, env, **size))
 
 
-def _shooting_means(agent: Agent, env: AdHocEnv[Any], **size: int) -> list[dict[str, Summary]]:
+def _shooting_means(agent: Agent, env: AnyEnv, **size: int) -> list[dict[str, Summary]]:
     return [_means(values) for values in shooting_values(agent, env, **size)]
 
 
-def _hunting_summary(agent: Agent, env: AdHocEnv[Any], **size: int) -> dict[str, Summary]:
+def _hunting_summary(agent: Agent, env: AnyEnv, **size: int) -> dict[str, Summary]:
     found = correlation(*teammate_utilities(agent, env, **size))
     surplus = capture_utilities(agent, env, **size)
     return {

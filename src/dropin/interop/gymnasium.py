@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from dropin.core import registry
+from dropin.core.config import PlainDict
 from dropin.core.errors import MissingExtraError, unknown
 from dropin.core.specs import GameSpec
 from dropin.env import AnyEnv, AnyEnvState
@@ -72,8 +73,8 @@ class DropinEnv(gymnasium.Env[dict[str, np.ndarray], Any]):
         self._state: AnyEnvState | None = None
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        self, *, seed: int | None = None, options: PlainDict | None = None
+    ) -> tuple[dict[str, np.ndarray], PlainDict]:
         """Start an episode.
 
         Args:
@@ -87,7 +88,7 @@ class DropinEnv(gymnasium.Env[dict[str, np.ndarray], Any]):
         self._state, observation = self._reset(self._next_key())
         return observation_as_dict(observation), {"types": self._types(self._state)}
 
-    def step(self, action: Any) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[dict[str, np.ndarray], float, bool, bool, PlainDict]:
         """Take the learner's action; the others act by their types.
 
         Returns:

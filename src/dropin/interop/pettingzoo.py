@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError, MissingExtraError
 from dropin.core.observation import Observation
 from dropin.env import AnyEnv, AnyEnvState
@@ -78,8 +79,8 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
         return self._action_spaces[agent]
 
     def reset(
-        self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, dict[str, Any]]]:
+        self, seed: int | None = None, options: PlainDict | None = None
+    ) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, PlainDict]]:
         """Start an episode.
 
         Args:
@@ -98,7 +99,7 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
         observations = self._observations(observation, self._slot_of)
         return observations, {name: {} for name in self.agents}
 
-    def step(self, actions: Mapping[str, Any]) -> Any:
+    def step(self, actions: PlainMapping) -> Any:
         """Let all agents act at once.
 
         Args:

@@ -1,10 +1,11 @@
 """What the views for other libraries share: spaces, observations as dictionaries, checks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from dropin.core.config import PlainMapping
 from dropin.core.errors import InputError, MissingExtraError
 from dropin.core.observation import Feature, Observation
 from dropin.env import AdHocEnv, AnyEnv, make
@@ -23,7 +24,7 @@ __all__ = [
 ]
 
 
-def make_or_take(game: str | AnyEnv, settings: Mapping[str, Any]) -> AnyEnv:
+def make_or_take(game: str | AnyEnv, settings: PlainMapping) -> AnyEnv:
     """Make an environment by the name of its game, or return the one that is given.
 
     Args:

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from dropin.core.config import Checked
+from dropin.core.config import Checked, PlainDict
 from dropin.core.observation import Interface, Observation
 from dropin.models.agent_model import AgentModel
 from dropin.models.type_inference import FeedforwardTypeNetwork, TypeMemory, TypeNetwork
@@ -77,7 +77,7 @@ class LearnerConfig(Checked):
         return True
 
 
-FORTATTACK_SIZES: dict[str, Any] = {
+FORTATTACK_SIZES: PlainDict = {
     "type_hidden_size": 64,
     "type_lstm_size": 128,
     "type_vector_size": 128,
@@ -101,7 +101,7 @@ class BaselineConfig(LearnerConfig):
     """Second layer of the value network (paper: 60)."""
 
 
-BASELINE_FORTATTACK_SIZES: dict[str, Any] = {
+BASELINE_FORTATTACK_SIZES: PlainDict = {
     **FORTATTACK_SIZES,
     "first_hidden_size": 128,
     "second_hidden_size": 128,

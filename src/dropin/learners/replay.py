@@ -1,11 +1,11 @@
 """A replay buffer that is written and sampled inside compiled code."""
 
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 __all__ = ["ReplayBuffer"]
 
@@ -37,7 +37,7 @@ class ReplayBuffer(eqx.Module, Generic[Row]):
                 after a block of this many rows has been written.
         """
 
-        def leaf(one: Any) -> Array:
+        def leaf(one: PyTree) -> Array:
             empty = jnp.zeros((capacity + spare_rows, *one.shape), one.dtype)
             return empty if isinstance(one, jax.ShapeDtypeStruct) else empty.at[-1].set(one)
 

@@ -120,7 +120,7 @@ class JointNetwork(Protocol):
         """Return the actions of all controlled agents, with exploration."""
         ...
 
-    def loss_terms(self, target: Any, transition: Transition, key: PRNGKeyArray) -> LossTerms:
+    def loss_terms(self, target: PyTree, transition: Transition, key: PRNGKeyArray) -> LossTerms:
         """Return the loss of a transition, given the target networks."""
         ...
 
@@ -144,8 +144,8 @@ class StoredStep(eqx.Module):
 class TrainState(eqx.Module):
     """Everything that changes between two updates."""
 
-    network: Any
-    target: Any
+    network: PyTree
+    target: PyTree
     """A slow copy of all networks."""
     opt_state: PyTree
     env: AnyEnvState
@@ -164,7 +164,7 @@ Config = TypeVar("Config", bound=ReplayConfig)
 class ReplayLearner(Generic[Config]):
     """A joint, replay-based learning algorithm: see `dropin.core.specs.Learner`."""
 
-    make_network: Callable[..., Any]
+    make_network: Callable[..., PyTree]
     """`(interface, config, *, key) -> networks`, a `JointNetwork`."""
     config: Config
     training: TrainConfig
@@ -275,7 +275,7 @@ class ReplayLearner(Generic[Config]):
         return carry, stored, steps
 
     def batch_loss(
-        self, network: Any, target: Any, batch: Transition, key: PRNGKeyArray
+        self, network: PyTree, target: PyTree, batch: Transition, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], tuple[Float[Array, ""], Float[Array, ""]]]:
         """Return the loss of a batch of transitions, and its two parts.
 
@@ -293,7 +293,7 @@ class ReplayLearner(Generic[Config]):
 
 @eqx.filter_jit
 def _init_state(
-    learner: ReplayLearner[Any], env: AnyEnv, network: Any, key: PRNGKeyArray
+    learner: ReplayLearner[Any], env: AnyEnv, network: PyTree, key: PRNGKeyArray
 ) -> TrainState:
     """Start an episode in every environment, with new networks and an empty buffer."""
     key, reset_key = jax.random.split(key)

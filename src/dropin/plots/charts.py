@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dropin.core.config import PlainDict
 from dropin.core.errors import MissingExtraError
 
 __all__ = ["COLOURS", "HeatMap", "Line", "Panel", "draw_heat_maps", "draw_panels"]
@@ -103,7 +104,7 @@ def draw_panels(
     if len(panels) == 1:
         all_axes[0].legend(frameon=False, fontsize=8)
     else:
-        handles: dict[str, Any] = {}
+        handles: PlainDict = {}
         for axes in all_axes:
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)

@@ -1,9 +1,9 @@
 """The renderer of games that have none of their own: the features of each agent as a table."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
+from jaxtyping import PyTree
 from rich.text import Text
 
 from dropin.core.observation import TimeStep
@@ -108,7 +108,7 @@ class FeatureTable:
             text.append(f"{value}\n")
         return text
 
-    def describe_events(self, state: Any, step: TimeStep, names: Names) -> list[str]:
+    def describe_events(self, state: PyTree, step: TimeStep, names: Names) -> list[str]:
         """Return a sentence, without a full stop, on each reward that is not zero.
 
         Args:
@@ -123,13 +123,13 @@ class FeatureTable:
             for slot in np.flatnonzero(acted & (rewards != 0)).tolist()
         ]
 
-    def describe_agent(self, state: Any, slot: int) -> str:
+    def describe_agent(self, state: PyTree, slot: int) -> str:
         """Return the features of the agent in a slot, as `row 1, column 2`."""
         values = self._values(state)[0][slot]
         pairs = zip(self._agent_features, values, strict=True)
         return ", ".join(f"{feature.name} {value}" for feature, value in pairs)
 
-    def _values(self, state: Any) -> tuple[list[list[str]], list[str]]:
+    def _values(self, state: PyTree) -> tuple[list[list[str]], list[str]]:
         """Return the formatted features of each slot, and the formatted shared features."""
         agents, shared = (np.asarray(each) for each in self._game.observe(state))
         return [list(_formatted(row)) for row in agents], list(_formatted(shared))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -25,8 +25,8 @@ class Observer(Protocol):
     """How a game's state looks to each agent."""
 
     def __call__(
-        self, game: Any, rng: StepRNG, state: Any, agent_seed: UInt32[Array, " slot"]
-    ) -> Any:
+        self, game: PyTree, rng: StepRNG, state: PyTree, agent_seed: UInt32[Array, " slot"]
+    ) -> PyTree:
         """Return the view of each agent, a pytree with a leading slot axis.
 
         Args:
@@ -62,7 +62,7 @@ class Pool(eqx.Module):
 
     def __init__(
         self,
-        types: Sequence[Type | Callable[[Any], Int[Array, ""]]],
+        types: Sequence[Type | Callable[[PyTree], Int[Array, ""]]],
         observer: Observer,
         *,
         shared_type: bool = False,
@@ -118,9 +118,9 @@ class Pool(eqx.Module):
     def act(
         self,
         rng: StepRNG,
-        game: Any,
+        game: PyTree,
         roster: Roster,
-        state: Any,
+        state: PyTree,
         arrived: Bool[Array, " slot"],
         first: int = 0,
     ) -> tuple[Int[Array, " actor"], Roster]:
@@ -166,7 +166,7 @@ class Pool(eqx.Module):
         memory: tuple[PyTree, ...],
     ) -> tuple[Int[Array, " actor"], dict[int, PyTree]]:
         """Choose the actions of one side; also return the memories of its types by index."""
-        plans: dict[Callable[[PolicyInput, Any], Int[Array, " actor"]], Any] = {}
+        plans: dict[Callable[[PolicyInput, PyTree], Int[Array, " actor"]], PyTree] = {}
         memories: dict[int, PyTree] = {}
         own = {index: each for index, each in enumerate(self.types) if each.side == side}
         for index, each in own.items():

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -20,7 +20,7 @@ class PolicyInput(eqx.Module):
     """
 
     key: PRNGKeyArray
-    game: Any
+    game: PyTree
     """The game, with its parameters."""
     state: PyTree
     """The state of the game."""
@@ -79,7 +79,7 @@ class Type(eqx.Module):
         return _plan_is_action
 
 
-Execute = Callable[[PolicyInput, Any], Int[Array, " actor"]]
+Execute = Callable[[PolicyInput, PyTree], Int[Array, " actor"]]
 """(inputs, plan of each actor) -> actions"""
 
 
@@ -92,7 +92,7 @@ def _plan_is_action(inputs: PolicyInput, plan: Int[Array, " actor"]) -> Int[Arra
 class SupportsAsType(Protocol):
     """Anything that can become a teammate, as a trained agent can."""
 
-    def as_type(self, game: Any) -> Type:
+    def as_type(self, game: PyTree) -> Type:
         """Return the type of teammate that plays like this in a game."""
         ...
 
@@ -100,14 +100,14 @@ class SupportsAsType(Protocol):
 class ViewType(Type):
     """A type given by a function from one agent's view to its action."""
 
-    decide: Callable[[Any], Int[Array, ""]]
+    decide: Callable[[PyTree], Int[Array, ""]]
 
     def plan(self, inputs: PolicyInput, memory: PyTree) -> tuple[Int[Array, " actor"], PyTree]:
         """Apply the function to each actor's view."""
         return jax.vmap(self.decide)(inputs.views).astype(jnp.int32), memory
 
 
-def as_type(given: "Type | Callable[[Any], Int[Array, '']]") -> Type:
+def as_type(given: "Type | Callable[[PyTree], Int[Array, '']]") -> Type:
     """Return a type as it is, or make one from a function.
 
     Args:

@@ -1,7 +1,5 @@
 """Chunks of updates in one compiled call."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -75,7 +73,7 @@ def _train_chunk(fixed: Fixed, state: RunState) -> tuple[RunState, dict[str, Met
 
     # Traced once, here for the shapes of the metrics and below in the loop.
     @jax.jit
-    def update(env_arrays: Any, arrays: Any) -> Any:
+    def update(env_arrays: PyTree, arrays: PyTree) -> PyTree:
         following, metrics = learner.update(
             eqx.combine(env_arrays, env_static), eqx.combine(arrays, static)
         )
@@ -84,7 +82,7 @@ def _train_chunk(fixed: Fixed, state: RunState) -> tuple[RunState, dict[str, Met
     env_arrays, env_static = eqx.partition(env, eqx.is_array)
     _, shapes = jax.eval_shape(update, env_arrays, arrays)
 
-    def body(index: Int[Array, ""], carry: Any) -> Any:
+    def body(index: Int[Array, ""], carry: PyTree) -> PyTree:
         arrays, totals, nonfinite = carry
         arrays, metrics = update(env_arrays, arrays)
         nonfinite = _check(nonfinite, eqx.combine(arrays, static), metrics, state.updates + index)

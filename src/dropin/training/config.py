@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dropin.core import registry
-from dropin.core.config import Checked, from_dict, merge, to_dict
+from dropin.core.config import Checked, PlainDict, PlainMapping, from_dict, merge, to_dict
 from dropin.core.errors import InputError, unknown
 from dropin.core.specs import check_rules
 from dropin.env import AnyEnv, make
@@ -72,7 +72,7 @@ class RunConfig(Checked):
     """Names of the types that teammates are drawn from; None means the game's whole pool."""
     openness: str | None = None
     """Name of a registered openness; None means that of the rules."""
-    game_settings: Mapping[str, Any] = field(default_factory=dict)
+    game_settings: PlainMapping = field(default_factory=dict)
     """Settings of the game that differ from its rules, by name."""
     custom_env: bool = False
     """Whether the environment was given as an object and has to be given again to resume."""
@@ -125,12 +125,12 @@ class RunConfig(Checked):
         }
         return make(self.game, **{**own, **self.game_settings, **other})
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainDict:
         """Return the settings as plain values."""
         return to_dict(self)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
+    def from_dict(cls, values: PlainMapping) -> "RunConfig":
         """Read the settings from plain values.
 
         Raises:
@@ -159,7 +159,7 @@ def run_config(game: str | AnyEnv, learner: str, **given: Any) -> RunConfig:
     given = {name: value for name, value in given.items() if value is not None}
     own = {name: value for name, value in given.items() if name in names}
     rest = {name: value for name, value in given.items() if name not in names}
-    defaults: dict[str, Any] = {"evaluation": {"teammates": tuple(spec.evaluate_with)}}
+    defaults: PlainDict = {"evaluation": {"teammates": tuple(spec.evaluate_with)}}
     if isinstance(game, str):
         known = registry.games[game]
         defaults = merge(defaults, {"rules": next(iter(known.rules)), **known.run_defaults})

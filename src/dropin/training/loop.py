@@ -16,6 +16,7 @@ import numpy as np
 from dropin._xla.cache import use_cache
 from dropin.agents import Agent, AgentPolicy, load_agent, save_agent
 from dropin.core import registry
+from dropin.core.config import PlainDict
 from dropin.core.errors import InputError, StoppedError
 from dropin.core.metrics import Metrics, to_row
 from dropin.env import AnyEnv
@@ -279,7 +280,7 @@ class Run:
                     self.files.evaluation.append(row)
                     reporter.evaluation(row)
 
-    def _measure(self, env: AnyEnv, policy: AgentPolicy) -> dict[str, Any]:
+    def _measure(self, env: AnyEnv, policy: AgentPolicy) -> PlainDict:
         """Return the returns and metrics of a policy."""
         how = self.config.evaluation
         played = run_episodes(

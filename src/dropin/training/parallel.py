@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from queue import Queue
 from typing import Any
 
+from dropin.core.config import PlainDict
 from dropin.core.errors import StoppedError
 from dropin.training.reporters import (
     Board,
@@ -192,7 +193,7 @@ def show_state(board: Reporter, name: str, state: str) -> None:
         board.say(f"{name}: {state}")
 
 
-def _show(board: Reporter, name: str, message: dict[str, Any]) -> None:
+def _show(board: Reporter, name: str, message: PlainDict) -> None:
     if isinstance(board, Json):
         board.pass_on(name, message)
         return

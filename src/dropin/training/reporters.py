@@ -15,6 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as Grid
 from rich.text import Text
 
+from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import MissingExtraError, unknown
 from dropin.core.files import read_json
 from dropin.training.config import STRANGERS
@@ -36,7 +37,7 @@ __all__ = [
     "screen_reporter",
 ]
 
-Row = Mapping[str, Any]
+Row = PlainMapping
 """Metrics or an evaluation, by the names of the columns; None where there is no value."""
 COMMON = ("step", "episodes", "return", "team_size")
 """Columns of metrics that every learner has, shown in their own way."""
@@ -206,7 +207,7 @@ class Json(Reporter):
     def _print(self, **values: Any) -> None:
         print(json.dumps(values), flush=True)
 
-    def pass_on(self, run: str, message: Mapping[str, Any]) -> None:
+    def pass_on(self, run: str, message: PlainMapping) -> None:
         """Print what the process of another run has printed.
 
         Args:
@@ -228,7 +229,7 @@ class Board(Reporter):
 
     def __init__(self, console: Console | None = None):
         self.console = console or Console()
-        self.rows: dict[str, dict[str, Any]] = {}
+        self.rows: dict[str, PlainDict] = {}
         self.live = Live(console=self.console, refresh_per_second=4, transient=False)
         self.name = "run"
 

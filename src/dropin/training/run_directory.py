@@ -13,7 +13,7 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +23,7 @@ from dropin import __version__
 from dropin.agents import AGENT_FILE, Agent, describe, save_agent
 from dropin.core import registry
 from dropin.core.arrays import array_paths, from_arrays, to_arrays
-from dropin.core.config import differences
+from dropin.core.config import PlainDict, PlainMapping, differences
 from dropin.core.errors import InputError
 from dropin.core.files import read_arrays, read_json, write_arrays, write_json
 from dropin.core.formats import RUN_FORMAT, check_format, upgrade_run_config
@@ -103,7 +103,7 @@ class RunDirectory:
     def _visible(self) -> Iterator[Path]:
         return (each for each in self.path.iterdir() if not each.name.startswith("."))
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> PlainDict:
         """Return the content of run.json."""
         if not self.exists:
             raise InputError(f"{self.path} is not the directory of a run: it has no run.json.")
@@ -263,7 +263,7 @@ class RunDirectory:
         raise InputError(f"{self.path} has no checkpoint that can be used.")
 
 
-def _check_registered(values: Mapping[str, Any]) -> None:
+def _check_registered(values: PlainMapping) -> None:
     """Raise `InputError` if the learner or the game of a run is not registered.
 
     Args:
@@ -336,7 +336,7 @@ def runs_of_one_kind(directory: Path) -> list[Path]:
     if not runs:
         raise InputError(f"There is no run in {directory}: a run has a file run.json.")
 
-    def kind(run: Path) -> dict[str, Any]:
+    def kind(run: Path) -> PlainDict:
         values = RunDirectory(run).config().to_dict()
         return {name: each for name, each in values.items() if name not in ("seed", *NOT_IDENTITY)}
 

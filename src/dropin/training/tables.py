@@ -3,10 +3,11 @@
 import csv
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dropin.core.config import PlainMapping
 from dropin.core.files import write
 from dropin.core.formats import upgrade_columns
 
@@ -25,7 +26,7 @@ class Table:
     def __init__(self, path: Path):
         self.path = path
 
-    def append(self, row: Mapping[str, Any]) -> None:
+    def append(self, row: PlainMapping) -> None:
         """Add a row at the end; the first one writes the header. None becomes an empty cell."""
         new = not self.path.exists() or self.path.stat().st_size == 0
         columns = list(row) if new else self._columns()

@@ -12,52 +12,54 @@ from dropin.core.errors import unknown
 if TYPE_CHECKING:
     from dropin.zoo.recipe import Recipe
 
+    AnyRecipe = Recipe[Any, Any]
+
 __all__ = ["RECIPES", "make_recipe"]
 
 
-def _lbf_h5() -> "Recipe[Any, Any]":
+def _lbf_h5() -> "AnyRecipe":
     from dropin.zoo.lbf_h5 import BestOfFour
 
     return BestOfFour()
 
 
-def _wolfpack_prey() -> "Recipe[Any, Any]":
+def _wolfpack_prey() -> "AnyRecipe":
     from dropin.zoo.wolfpack_prey import FleeingPrey
 
     return FleeingPrey()
 
 
-def _wolfpack_h5() -> "Recipe[Any, Any]":
+def _wolfpack_h5() -> "AnyRecipe":
     from dropin.zoo.wolfpack_h5 import Imitation
 
     return Imitation()
 
 
-def _wolfpack_h6() -> "Recipe[Any, Any]":
+def _wolfpack_h6() -> "AnyRecipe":
     from dropin.zoo.wolfpack_h6 import RelationalHunter
 
     return RelationalHunter()
 
 
-def _fortattack_g4() -> "Recipe[Any, Any]":
+def _fortattack_g4() -> "AnyRecipe":
     from dropin.zoo.fortattack_g4 import SelfPlay
 
     return SelfPlay()
 
 
-def _fortattack_g6() -> "Recipe[Any, Any]":
+def _fortattack_g6() -> "AnyRecipe":
     from dropin.zoo.fortattack_g6 import Ensemble
 
     return Ensemble()
 
 
-def _fortattack_untrained(name: str) -> "Recipe[Any, Any]":
+def _fortattack_untrained(name: str) -> "AnyRecipe":
     from dropin.zoo.fortattack_untrained import UNTRAINED
 
     return UNTRAINED[name]()
 
 
-RECIPES: Mapping[str, Callable[[], "Recipe[Any, Any]"]] = {
+RECIPES: Mapping[str, Callable[[], "AnyRecipe"]] = {
     "lbf/H5": _lbf_h5,
     "wolfpack/prey": _wolfpack_prey,
     "wolfpack/H5": _wolfpack_h5,
@@ -73,7 +75,7 @@ RECIPES: Mapping[str, Callable[[], "Recipe[Any, Any]"]] = {
 """Functions that make the recipes with their default settings, by `game/name`."""
 
 
-def make_recipe(name: str) -> "Recipe[Any, Any]":
+def make_recipe(name: str) -> "AnyRecipe":
     """Make a recipe with its default settings.
 
     Args:

@@ -1,12 +1,12 @@
 """Parallel environments whose parameters differ."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Int, Key, PRNGKeyArray, PyTree
 
 from dropin._xla.random import StepRNG
 from dropin.core.observation import TimeStep
@@ -54,7 +54,7 @@ class BatchedEnv(eqx.Module, Generic[State]):
         """The side of every slot."""
         return self.env.sides
 
-    def vmap(self, function: Callable[..., Result], *arrays: Any) -> Result:
+    def vmap(self, function: Callable[..., Result], *arrays: PyTree) -> Result:
         """Apply `function(env, *arrays)` to each environment.
 
         Args:
@@ -62,7 +62,7 @@ class BatchedEnv(eqx.Module, Generic[State]):
             *arrays: Pytrees with a leading env axis.
         """
 
-        def call(game: Game[State], limit: Int[Array, ""], *rows: Any) -> Result:
+        def call(game: Game[State], limit: Int[Array, ""], *rows: PyTree) -> Result:
             env = eqx.tree_at(lambda env: (env.game, env.team.limit), self.env, (game, limit))
             return function(env, *rows)
 
@@ -84,10 +84,10 @@ class BatchedEnv(eqx.Module, Generic[State]):
         """Let types choose all actions, see `dropin.zoo.episodes.act_by_types`."""
         return self.vmap(act_by_types, state, self._split(key))
 
-    def views(self, key: PRNGKeyArray, state: EnvState[State]) -> Any:
+    def views(self, key: PRNGKeyArray, state: EnvState[State]) -> PyTree:
         """Return what every agent sees, a pytree with leading axes [env, slot]."""
 
-        def look(env: AdHocEnv[State], key: PRNGKeyArray, state: EnvState[State]) -> Any:
+        def look(env: AdHocEnv[State], key: PRNGKeyArray, state: EnvState[State]) -> PyTree:
             observer = env.team.pool.observer
             return observer(env.game, StepRNG(key), state.game, state.roster.agent_seed)
 

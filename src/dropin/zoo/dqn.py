@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -37,7 +37,7 @@ class TrainState(eqx.Module):
 
     params: PyTree
     target_params: PyTree
-    opt_state: Any
+    opt_state: PyTree
     game_state: State
     """With a leading env axis."""
     replay: ReplayBuffer[PyTree]
@@ -93,7 +93,7 @@ class DQN(Recipe[TrainState, Params]):
     def env_step(
         self,
         game: Wolfpack,
-        params: Any,
+        params: PyTree,
         epsilon: Float[Array, ""],
         state: State,
         key: PRNGKeyArray,
@@ -114,7 +114,7 @@ class DQN(Recipe[TrainState, Params]):
 
     @abstractmethod
     def td_loss(
-        self, game: Wolfpack, params: Any, target_params: Any, transition: Any
+        self, game: Wolfpack, params: PyTree, target_params: PyTree, transition: PyTree
     ) -> Float[Array, ""]:
         """Return the squared TD error of one transition.
 
@@ -165,12 +165,12 @@ class DQN(Recipe[TrainState, Params]):
 
 
 @make_once
-def _game_of(recipe: DQN[Any]) -> Wolfpack:
+def _game_of(recipe: DQN[PyTree]) -> Wolfpack:
     return recipe.make_game()
 
 
 def update(
-    recipe: DQN[Any], game: Wolfpack, state: TrainState
+    recipe: DQN[PyTree], game: Wolfpack, state: TrainState
 ) -> tuple[TrainState, dict[str, Mean]]:
     """Take one step in all environments and one optimiser step on a batch of stored transitions.
 
@@ -209,20 +209,20 @@ def update(
 
 
 def _step_all(
-    recipe: DQN[Any],
+    recipe: DQN[PyTree],
     game: Wolfpack,
-    params: Any,
+    params: PyTree,
     epsilon: Float[Array, ""],
     game_state: State,
     key: PRNGKeyArray,
-) -> tuple[State, Any]:
+) -> tuple[State, PyTree]:
     """Take one step in all environments."""
     step = partial(recipe.env_step, game, params, epsilon)
     return jax.vmap(step)(game_state, jax.random.split(key, recipe.num_envs))
 
 
 def _loss_fn(
-    params: Any, recipe: DQN[Any], game: Wolfpack, target_params: Any, batch: Any
+    params: PyTree, recipe: DQN[PyTree], game: Wolfpack, target_params: PyTree, batch: PyTree
 ) -> Float[Array, ""]:
     """Return the mean squared TD error of a batch of transitions."""
     td_loss = partial(recipe.td_loss, game, params, target_params)

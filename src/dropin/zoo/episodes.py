@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from dropin._xla.random import StepRNG
 from dropin.core.observation import TimeStep
-from dropin.env import AdHocEnv, EnvState
+from dropin.env import AnyEnv, AnyEnvState
 
 __all__ = ["act_by_types", "play_episode"]
 
@@ -18,8 +18,8 @@ Record = TypeVar("Record")
 
 
 def act_by_types(
-    env: AdHocEnv[Any], state: EnvState[Any], key: PRNGKeyArray
-) -> tuple[Int[Array, " slot"], EnvState[Any]]:
+    env: AnyEnv, state: AnyEnvState, key: PRNGKeyArray
+) -> tuple[Int[Array, " slot"], AnyEnvState]:
     """Let the type of each agent choose its action.
 
     Args:
@@ -37,10 +37,10 @@ def act_by_types(
 
 
 def play_episode(
-    env: AdHocEnv[Any],
+    env: AnyEnv,
     key: PRNGKeyArray,
     num_steps: int,
-    record: Callable[[EnvState[Any], TimeStep], Record],
+    record: Callable[[AnyEnvState, TimeStep], Record],
 ) -> tuple[Record, Bool[Array, " time"]]:
     """Play one episode in which all agents act by their types.
 
@@ -58,8 +58,8 @@ def play_episode(
     first, _ = env.reset(reset_key)
 
     def step(
-        carry: tuple[EnvState[Any], Bool[Array, ""]], key: PRNGKeyArray
-    ) -> tuple[tuple[EnvState[Any], Bool[Array, ""]], tuple[Record, Bool[Array, ""]]]:
+        carry: tuple[AnyEnvState, Bool[Array, ""]], key: PRNGKeyArray
+    ) -> tuple[tuple[AnyEnvState, Bool[Array, ""]], tuple[Record, Bool[Array, ""]]]:
         state, over = carry
         act_key, step_key = jax.random.split(key)
         actions, state = act_by_types(env, state, act_key)

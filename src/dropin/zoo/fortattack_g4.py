@@ -8,7 +8,7 @@ guards that spread along the width and shoot only to hit.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from dropin.core.config import PlainMapping
 from dropin.games.fortattack.learned import FighterNetwork, LearnedFighter
 from dropin.games.fortattack.state import ATTACKER, GUARD, State
 from dropin.zoo import ppo
@@ -104,7 +105,7 @@ class SelfPlay(PPORecipe[CheckpointedState]):
             LearnedFighter("attackers", "", _checkpoint(attackers, -1), side=ATTACKER),
         )
 
-    def extra_files(self, state: CheckpointedState) -> Mapping[str, Any]:
+    def extra_files(self, state: CheckpointedState) -> PlainMapping:
         """Return the policies of all checkpoints."""
         return {"checkpoints": state.checkpoints}
 

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from dropin.core.metrics import Mean
 from dropin.core.specs import RULES
@@ -86,7 +86,7 @@ class TrainState(eqx.Module):
     """Everything that changes from one update to the next."""
 
     params: ActorCritics
-    opt_state: Any
+    opt_state: PyTree
     env_states: tuple[EnvState[State], ...]
     """One entry per set of rules, each with a leading env axis."""
     mean_reward: Float[Array, " agent"]

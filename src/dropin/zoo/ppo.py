@@ -20,13 +20,12 @@ References:
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from dropin.core.metrics import Mean
 from dropin.core.observation import TimeStep
@@ -303,8 +302,11 @@ def _loss_fn(
 
 
 def _update_params(
-    config: PPOConfig, params: tuple[ActorCritic, ...], opt_state: Any, batches: tuple[Batch, ...]
-) -> tuple[tuple[ActorCritic, ...], Any, list[Float[Array, ""]]]:
+    config: PPOConfig,
+    params: tuple[ActorCritic, ...],
+    opt_state: PyTree,
+    batches: tuple[Batch, ...],
+) -> tuple[tuple[ActorCritic, ...], PyTree, list[Float[Array, ""]]]:
     """Take the optimiser steps of one update.
 
     A minibatch is all steps of some environments. The minibatches are the same in every epoch:
@@ -317,8 +319,8 @@ def _update_params(
     size = config.num_envs // config.num_minibatches
 
     def _update_minibatch(
-        carry: tuple[Any, Any], number: Int[Array, ""]
-    ) -> tuple[tuple[Any, Any], tuple[Float[Array, ""], ...]]:
+        carry: tuple[PyTree, PyTree], number: Int[Array, ""]
+    ) -> tuple[tuple[PyTree, PyTree], tuple[Float[Array, ""], ...]]:
         arrays, opt_state = carry
         params = eqx.combine(arrays, static)
         minibatch = jax.tree.map(
@@ -329,8 +331,8 @@ def _update_params(
         return (eqx.filter(params, eqx.is_array), opt_state), entropies
 
     def _update_epoch(
-        carry: tuple[Any, Any], _: None
-    ) -> tuple[tuple[Any, Any], tuple[Float[Array, " minibatch"], ...]]:
+        carry: tuple[PyTree, PyTree], _: None
+    ) -> tuple[tuple[PyTree, PyTree], tuple[Float[Array, " minibatch"], ...]]:
         return jax.lax.scan(_update_minibatch, carry, jnp.arange(config.num_minibatches))
 
     (arrays, opt_state), entropies = jax.lax.scan(

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from dropin._xla.cache import use_cache
 from dropin.core.arrays import from_arrays, to_arrays
+from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError
 from dropin.core.files import read_arrays, write_arrays, write_json
 from dropin.evaluation.statistics import Estimate, estimate
@@ -97,7 +98,7 @@ class Recipe(ABC, Generic[State, Params]):
     def policy_params(self, state: State) -> Params:
         """Return the weights to store, a pytree; None if there are none."""
 
-    def extra_files(self, state: State) -> Mapping[str, Any]:
+    def extra_files(self, state: State) -> PlainMapping:
         """Return further pytrees of arrays to store in files of their own, by name."""
         del state
         return {}
@@ -211,7 +212,7 @@ def _train(
 
 def make_card(
     recipe: Recipe[Any, Any], seed: int, weights_path: Path, measurements: list[Measurement]
-) -> dict[str, Any]:
+) -> PlainDict:
     """Return the card of a trained policy, as it is written to JSON.
 
     Args:

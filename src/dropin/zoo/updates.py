@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import equinox as eqx
 import jax
@@ -73,7 +73,7 @@ def _run_updates(
     update: Callable[..., tuple[State, dict[str, Mean]]],
     num_updates: int,
     state: State,
-    *inputs: Any,
+    *inputs: PyTree,
 ) -> tuple[State, dict[str, Float[Array, ""]]]:
     """Run several updates in one compiled call.
 
@@ -90,7 +90,7 @@ def _run_updates(
     """
     arrays, static = eqx.partition(state, eqx.is_array)
 
-    def body(_: Int[Array, ""], carry: tuple[Any, Any]) -> tuple[Any, Any]:
+    def body(_: Int[Array, ""], carry: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
         arrays, totals = carry
         after, metrics = update(*inputs, eqx.combine(arrays, static))
         return eqx.filter(after, eqx.is_array), accumulate(totals, metrics)

@@ -1,16 +1,15 @@
 """How often hunters of Wolfpack capture prey."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Int, Key, PRNGKeyArray, PyTree
 
 from dropin.core.observation import TimeStep
-from dropin.env import AdHocEnv, EnvState, make
+from dropin.env import AnyEnv, AnyEnvState, make
 from dropin.teams.openness import Closed
 from dropin.teams.types import Type
 from dropin.zoo.episodes import play_episode
@@ -21,7 +20,7 @@ EPISODE_LENGTH = 200
 
 
 def count_captures(
-    types: Sequence[str | Type], episodes: int = 200, seed: int = 1, **settings: Any
+    types: Sequence[str | Type], episodes: int = 200, seed: int = 1, **settings: PyTree
 ) -> np.ndarray:
     """Count the captures of closed teams of three in episodes of 200 steps.
 
@@ -39,8 +38,8 @@ def count_captures(
 
 
 @eqx.filter_jit
-def _count(env: AdHocEnv[Any], keys: Key[Array, " episode"]) -> Int[Array, " episode"]:
-    def captures(state: EnvState[Any], step: TimeStep) -> Int[Array, ""]:
+def _count(env: AnyEnv, keys: Key[Array, " episode"]) -> Int[Array, " episode"]:
+    def captures(state: AnyEnvState, step: TimeStep) -> Int[Array, ""]:
         del state
         return jnp.sum(jnp.any(step.events.captured, axis=0))
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
 from dropin._xla.random import StepRNG
 from dropin.core.metrics import Mean
@@ -187,11 +187,11 @@ def _predict(
 ]:
     """Return the predicted and the chosen actions in episodes of H4, and who is present."""
 
-    def episode(key: PRNGKeyArray) -> Any:
+    def episode(key: PRNGKeyArray) -> PyTree:
         reset_key, steps_key = jax.random.split(key)
         first, _ = env.reset(reset_key)
 
-        def step(state: EnvState[State], key: PRNGKeyArray) -> Any:
+        def step(state: EnvState[State], key: PRNGKeyArray) -> PyTree:
             after, actions = _env_step(env, state, key)
             predicted = jnp.argmax(params(state.game), axis=-1)
             return after, (predicted, actions, state.game.present)

@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from dropin._xla.compute_where import compute_where
 from dropin._xla.random import sample_categorical
@@ -133,7 +132,7 @@ class LearnedFighter(Type):
 
     network: FighterNetwork
 
-    def plan(self, inputs: PolicyInput, memory: Any) -> tuple[Int[Array, " actor"], Any]:
+    def plan(self, inputs: PolicyInput, memory: PyTree) -> tuple[Int[Array, " actor"], PyTree]:
         """Return the action of each active actor; the network is evaluated for no others."""
         sample = _SampleAction(inputs.sides, self.side)
         actions = jax.vmap(

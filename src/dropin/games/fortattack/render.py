@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.text import Text
@@ -22,7 +22,7 @@ from dropin.games.fortattack.game import FortAttack
 from dropin.games.fortattack.state import ATTACKER, GUARD, State
 
 if TYPE_CHECKING:
-    from dropin.env import AdHocEnv, EnvState
+    from dropin.env import AnyEnv, AnyEnvState
 
 __all__ = ["board_size", "describe_agent", "describe_events", "draw", "text"]
 
@@ -40,7 +40,7 @@ TEXT_ROWS = 20
 """Height of the plane in terminal text."""
 
 
-def board_size(env: AdHocEnv[Any]) -> tuple[float, float]:
+def board_size(env: AnyEnv) -> tuple[float, float]:
     """Return the rows and columns of the plane and of the bench beside it, in cells."""
     half_width, half_height = _half_size(env)
     return 2 * half_height * CELLS_PER_UNIT, 2 * half_width * CELLS_PER_UNIT + BENCH_WIDTH
@@ -48,8 +48,8 @@ def board_size(env: AdHocEnv[Any]) -> tuple[float, float]:
 
 def draw(
     canvas: Canvas,
-    env: AdHocEnv[Any],
-    state: EnvState[Any],
+    env: AnyEnv,
+    state: AnyEnvState,
     names: Names,
     step: TimeStep | None = None,
 ) -> None:
@@ -78,7 +78,7 @@ def draw(
 class _Plane:
     """The plane on a canvas."""
 
-    def __init__(self, canvas: Canvas, env: AdHocEnv[Any]):
+    def __init__(self, canvas: Canvas, env: AnyEnv):
         self.canvas, self.env = canvas, env
         self.game = _fortattack(env)
         self.half_width, self.half_height = _half_size(env)
@@ -134,7 +134,7 @@ class _Plane:
         caption = self.cell(x - behind * np.cos(heading), y - behind * np.sin(heading))
         self.canvas.caption(*caption, name, colour)
 
-    def draw_bench(self, state: EnvState[Any], names: Names) -> None:
+    def draw_bench(self, state: AnyEnvState, names: Names) -> None:
         """Draw those who wait, with the steps left, beside their end of the plane."""
         team = self.env.team
         usable_slots = np.asarray(self.game.usable_slots(team.slots, team.limit))
@@ -153,7 +153,7 @@ class _Plane:
                 self.canvas.caption(row + 0.45, column, names[slot], colour)
 
 
-def text(env: AdHocEnv[Any], state: EnvState[Any]) -> Text:
+def text(env: AnyEnv, state: AnyEnvState) -> Text:
     """Return the plane as terminal text.
 
     `@` is the learner, `b`, `c`, ... are the others, each with an arrow for its heading; `#` is the
@@ -216,14 +216,14 @@ def _colour(slot: int, side: int) -> str:
     return LEARNER if slot == 0 else ATTACKERS if side == ATTACKER else GUARDS
 
 
-def _fortattack(env: AdHocEnv[Any]) -> FortAttack:
+def _fortattack(env: AnyEnv) -> FortAttack:
     """Return the environment's game, which has to be FortAttack."""
     if not isinstance(env.game, FortAttack):
         raise TypeError(f"This is the renderer of FortAttack, not of {type(env.game).__name__}.")
     return env.game
 
 
-def _half_size(env: AdHocEnv[Any]) -> tuple[float, float]:
+def _half_size(env: AnyEnv) -> tuple[float, float]:
     """Return half of the width and of the height of the plane."""
     game = _fortattack(env)
     return float(game.half_width), float(game.half_height)

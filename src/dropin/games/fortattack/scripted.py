@@ -5,13 +5,12 @@ sometimes an agent takes a random action, and attackers miss many chances to sho
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from dropin._xla.random import uniform_to_index
 from dropin.games.fortattack.game import (
@@ -63,7 +62,7 @@ class ScriptedFighter(Type):
     epsilon: float = eqx.field(static=True, default=0.0)
     """Probability of a uniformly random action in a step."""
 
-    def plan(self, inputs: PolicyInput, memory: Any) -> tuple[Int[Array, " actor"], Any]:
+    def plan(self, inputs: PolicyInput, memory: PyTree) -> tuple[Int[Array, " actor"], PyTree]:
         """Return the action of each actor; there is no memory."""
 
         def act(view: View) -> Int[Array, ""]:

@@ -6,12 +6,11 @@ the target.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from dropin._xla.random import uniform_to_index
 from dropin.games.lbf.game import EAST, LOAD, NORTH, SOUTH, WEST
@@ -206,7 +205,7 @@ class Forager(Type):
     aim: Callable[[View], Aim]
     """Chooses what an agent heads for."""
 
-    def plan(self, inputs: PolicyInput, memory: Any) -> tuple[Aim, Any]:
+    def plan(self, inputs: PolicyInput, memory: PyTree) -> tuple[Aim, PyTree]:
         """Return what each actor heads for."""
         return jax.vmap(self.aim)(inputs.views), memory
 

@@ -4,11 +4,10 @@ The recipe that trains it is `dropin.zoo.lbf_h5`.
 """
 
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from dropin._xla.random import sample_categorical
 from dropin.games.lbf.game import ABSENT, NUM_ACTIONS, State
@@ -33,7 +32,7 @@ class LearnedForager(Type):
     network: MLP
     """Maps the network inputs of an agent to the logits of its actions."""
 
-    def plan(self, inputs: PolicyInput, memory: Any) -> tuple[Int[Array, " actor"], Any]:
+    def plan(self, inputs: PolicyInput, memory: PyTree) -> tuple[Int[Array, " actor"], PyTree]:
         """Sample an action for each actor."""
         logits = self.network(network_inputs(inputs.state)[inputs.first :])
         probs = jax.nn.softmax(logits, axis=-1)

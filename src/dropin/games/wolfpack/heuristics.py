@@ -7,12 +7,11 @@ to walk to around all others. All are memoryless. "Next to" means above, below, 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from dropin._xla.random import sample_categorical
 from dropin.games.wolfpack.observer import FAR, View, capture_cells
@@ -286,7 +285,7 @@ class HeuristicHunter(Type):
     search: Search = eqx.field(static=True)
     """Finds paths to the goals of plans."""
 
-    def plan(self, inputs: PolicyInput, memory: Any) -> tuple[Plan, Any]:
+    def plan(self, inputs: PolicyInput, memory: PyTree) -> tuple[Plan, PyTree]:
         """Return the plan of each actor."""
         return jax.vmap(self.heuristic)(inputs.views), memory
 

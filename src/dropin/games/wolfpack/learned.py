@@ -4,12 +4,11 @@ The recipes that train them are `dropin.zoo.wolfpack_h5` and `dropin.zoo.wolfpac
 """
 
 from pathlib import Path
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from dropin._xla.compute_where import compute_where
 from dropin.games.wolfpack.heuristics import ActionProbs, ExecutePlan, Plan, certain
@@ -84,7 +83,7 @@ class LearnedHunter(Type):
     search: Search = eqx.field(static=True)
     """The search of the other types of the pool; with the same one, plans are executed together."""
 
-    def plan(self, inputs: PolicyInput, memory: Any) -> tuple[Plan, Any]:
+    def plan(self, inputs: PolicyInput, memory: PyTree) -> tuple[Plan, PyTree]:
         """Return the plan of each actor; the network runs for active actors only."""
         slots = jnp.arange(inputs.first, inputs.first + len(inputs.agent_seed))
         probs = jax.vmap(

@@ -8,13 +8,13 @@ over five frames; these have a small network without memory.
 """
 
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from dropin._xla.random import StepRNG, uniform_to_index
 from dropin.games.base import as_float
@@ -60,11 +60,11 @@ WEIGHTS = Path(__file__).parent / "weights" / "prey.safetensors"
 class PreyPolicy(Protocol):
     """How the prey choose their actions."""
 
-    def init_memory(self, num_prey: int) -> Any:
+    def init_memory(self, num_prey: int) -> PyTree:
         """Return the memory of the prey at the start of an episode, a pytree."""
         ...
 
-    def act(self, rng: StepRNG, size: int, state: State) -> tuple[Int[Array, " prey"], Any]:
+    def act(self, rng: StepRNG, size: int, state: State) -> tuple[Int[Array, " prey"], PyTree]:
         """Choose an action for each prey.
 
         Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from rich.text import Text
@@ -13,7 +13,7 @@ from dropin.games.wolfpack.game import Wolfpack
 from dropin.games.wolfpack.state import MOVES, State
 
 if TYPE_CHECKING:
-    from dropin.env import AdHocEnv, EnvState
+    from dropin.env import AdHocEnv, AnyEnv, EnvState
 
 __all__ = ["board_size", "describe_agent", "describe_events", "draw", "text"]
 
@@ -22,12 +22,12 @@ PREY_MARKS = "^>v<"
 """The character of a prey for each direction it can face."""
 
 
-def board_size(env: AdHocEnv[Any]) -> tuple[float, float]:
+def board_size(env: AnyEnv) -> tuple[float, float]:
     """Return the rows and columns of the grid."""
     return _grid_size(env), _grid_size(env)
 
 
-def _grid_size(env: AdHocEnv[Any]) -> int:
+def _grid_size(env: AnyEnv) -> int:
     return cast(Wolfpack, env.game).size
 
 

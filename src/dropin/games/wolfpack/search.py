@@ -7,13 +7,12 @@ the first cell in reading order (row by row) is expanded first, and the path may
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.custom_batching import custom_vmap
-from jaxtyping import Array, Bool, Int, UInt32
+from jaxtyping import Array, Bool, Int, PyTree, UInt32
 
 from dropin._xla.compute_where import compute_where
 from dropin.games.wolfpack.state import DOWN, LEFT, MOVES, RIGHT, STAY, UP
@@ -76,9 +75,9 @@ class _OnGrid:
     """Adapts a search over bitmaps to `compute_where`."""
 
     size: int
-    search: Callable[[Cell, Cell, Bitmap], Any]
+    search: Callable[[Cell, Cell, Bitmap], PyTree]
 
-    def __call__(self, row: tuple[Cell, Cell, Array], shared: tuple[()]) -> Any:
+    def __call__(self, row: tuple[Cell, Cell, Array], shared: tuple[()]) -> PyTree:
         del shared
         start, goal, obstacles = row
         return self.search(start, goal, _to_bitmap(obstacles, self.size))

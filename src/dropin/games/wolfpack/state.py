@@ -1,11 +1,9 @@
 """The state of Wolfpack, and the actions of hunters and prey."""
 
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Int, PyTree
 
 __all__ = [
     "ABSENT_CELL",
@@ -58,7 +56,7 @@ class State(eqx.Module):
     reappear elsewhere in the next step."""
     time: Int[Array, ""]
     """Number of steps taken in this episode."""
-    memory: Any
+    memory: PyTree
     """The memory of the prey, a pytree that their policy defines."""
 
     @property

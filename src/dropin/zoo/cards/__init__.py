@@ -1,8 +1,8 @@
 """The cards of the types and prey that come with the package: how they were made and measured."""
 
 from pathlib import Path
-from typing import Any
 
+from dropin.core.config import PlainDict
 from dropin.core.files import read_json
 
 __all__ = ["card_path", "read_card"]
@@ -17,7 +17,7 @@ def card_path(name: str) -> Path:
     return Path(__file__).parent / f"{name}.json"
 
 
-def read_card(name: str) -> dict[str, Any] | None:
+def read_card(name: str) -> PlainDict | None:
     """Read a card of the package; None if there is none.
 
     Args:
