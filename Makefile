@@ -8,7 +8,7 @@ REPRODUCED := figure2 table2 figure3a partners
 OPTIMISED := tests/test_compiled_and_eager.py tests/training/test_update.py
 export JAX_PLATFORMS ?= cpu
 
-.PHONY: demo test test-slow golden lint format types imports bench docs results clean
+.PHONY: demo test test-slow test-optimised golden lint format types imports bench docs results clean
 
 # Two runs side by side, one a core; interrupted, the same command goes on.
 demo: $(APP)
@@ -17,10 +17,12 @@ demo: $(APP)
 	--checkpoint-every 80000 --keep all --directory demo/runs; fi
 	$(BIN)/python examples/demo.py demo/runs
 
-# The second run compiles with XLA's normal optimisation, as users do; the first one hardly optimises.
 test: lint types imports $(DEV)
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
-	DROPIN_TEST_XLA=normal $(BIN)/pytest -n 2 --dist loadfile -m "not slow" $(OPTIMISED)
+
+# The other tests hardly optimise what they compile; these compile as users do.
+test-optimised: $(DEV)
+	DROPIN_TEST_XLA=normal $(BIN)/pytest -m "not slow" $(OPTIMISED)
 
 # All tests, the slow ones among them, with every shape and type checked at run time.
 test-slow: $(DEV)
