@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 
 from dropin.core import registry
+from dropin.core.metrics import accumulate
 from dropin.env import make
+from dropin.learners.common import EpisodeReturns, episode_metrics
 from dropin.learners.config import TrainConfig
+from dropin.learners.value_based import agent_model_loss, bootstrap_value
 
 ROWS = (3, 2100)
 """Few environments, and enough for XLA to choose other kernels."""
@@ -108,3 +111,40 @@ def test_the_loss_of_an_update(name):
     with jax.disable_jit():
         eager, _ = learner.update(env, state)
     same(eqx.filter(compiled.network, eqx.is_array), eqx.filter(eager.network, eqx.is_array), 1e-4)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("game", ["lbf", "wolfpack", "fortattack"])
+def test_the_metrics_of_episodes(game, rows):
+    env = make(game, types=[next(iter(registry.games[game].types("paper")))])
+    keys = jax.random.split(jax.random.key(0), rows)
+    states, _ = jax.jit(jax.vmap(env.reset))(keys)
+    _, step = jax.jit(jax.vmap(env.step))(keys, states, jnp.zeros(rows, jnp.int32))
+    done = jax.random.bernoulli(jax.random.key(1), shape=(2, rows))
+    rewards = jax.random.normal(jax.random.key(2), (2, *step.rewards.shape))
+    steps = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), step)
+    steps = eqx.tree_at(lambda all: (all.terminated, all.rewards), steps, (done, rewards))
+
+    def two_updates(steps):
+        running, metrics = episode_metrics(env, EpisodeReturns.zeros(rows), steps)
+        running, others = episode_metrics(env, running, steps)
+        return running, accumulate(metrics, others)
+
+    compiled = jax.jit(two_updates)(steps)
+    with jax.disable_jit():
+        same(compiled, two_updates(steps))
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_the_terms_of_a_loss(rows):
+    logits = jax.random.normal(jax.random.key(0), (rows, 5, 6))
+    actions = jax.random.randint(jax.random.key(1), (rows, 5), 0, 6)
+    acted = jax.random.bernoulli(jax.random.key(2), shape=(rows, 5))
+
+    def terms(logits, actions, acted):
+        values = [bootstrap_value(soft, logits[0], jnp.float32(0.5)) for soft in (False, True)]
+        return *agent_model_loss(logits, actions, acted), *values
+
+    compiled = jax.jit(jax.vmap(terms))(logits, actions, acted)
+    some, eager = by_rows(terms, (logits, actions, acted), rows)
+    same(jax.tree.map(lambda leaf: leaf[some], compiled), eager)

@@ -54,6 +54,12 @@ def test_a_registered_thing_is_found_by_its_name():
     assert registry.types_of("wolfpack") == {}
 
 
+def test_get_returns_the_default_for_an_unknown_name():
+    assert registry.games.get("lbf") is registry.games["lbf"]
+    assert registry.games.get("chess") is None
+    assert registry.games.get("chess", 3) == 3
+
+
 def test_a_name_is_given_once():
     registry.register_game(spec())
     with pytest.raises(InputError, match=r"'mine' of .* is registered already, by .*test_registry"):

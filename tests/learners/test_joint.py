@@ -16,7 +16,7 @@ from dropin.learners.base import LearnerInput
 from dropin.learners.config import LinearSchedule, TrainConfig
 from dropin.learners.dgn import DGNNetwork, attention_change
 from dropin.learners.maddpg import MADDPGNetwork, gumbel_softmax
-from dropin.learners.replay_based import ReplayLearner, Transition, _init_state
+from dropin.learners.replay_based import ReplayLearner, Transition
 from dropin.training.chunk import RunState, train_chunk
 
 TINY = {
@@ -289,7 +289,7 @@ def test_two_learn_a_matrix_game(name):
     )
     learner = ReplayLearner(KINDS[name], settings, training)
     network = KINDS[name](env.interface, settings, key=jax.random.key(0))
-    state = RunState(_init_state(learner, env, network, jax.random.key(1)), jnp.int32(0))
+    state = RunState(learner.init_with(network, jax.random.key(1), env), jnp.int32(0))
     state, _, _ = train_chunk((env, learner, jnp.int32(1000)), state)
     trained = state.train_state
     observation, memory = jax.tree.map(lambda leaf: leaf[0], (trained.observation, trained.memory))

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import wandb
 from wandb.proto import wandb_internal_pb2 as protocol
 
 from dropin.core.files import write_json
@@ -25,6 +26,7 @@ def records(tmp_path, monkeypatch):
         reporter.metrics(METRICS)
         reporter.metrics(METRICS | {"step": 1280, "return": 2.0})
         reporter.evaluation(EVALUATION | {"step": 1280})
+    wandb.teardown()  # The client's own process may still be writing; this waits for its end.
     (path,) = directory.glob("wandb/offline-run-*/run-*.wandb")
     found = []
     for data in read_log(path.read_bytes()):

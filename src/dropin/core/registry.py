@@ -87,6 +87,10 @@ class Registry(Mapping[str, Item], Generic[Item]):
             raise InputError(f"{unknown(self.kind, name, self._items)}{failed_plugins()}")
         return self._items[name]
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the thing called `name`, or `default` if nothing is called so."""
+        return self[name] if name in self else default
+
     def __contains__(self, name: object) -> bool:
         """Whether something is called so, in the package or in a plug-in."""
         return name in self._all()

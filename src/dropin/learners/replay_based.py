@@ -6,37 +6,30 @@ of Adam on transitions sampled from the buffer, and the target moves slowly towa
 Afterwards one of the agents is taken as the learner.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, cast, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from dropin.core.config import Checked
-from dropin.core.metrics import Mean, Metric, Snapshot
-from dropin.core.observation import Interface, Observation, TimeStep
-from dropin.env import AnyEnv, AnyEnvState
-from dropin.learners.base import LearnerInput, Memory, NetworkPolicy
+from dropin.core.metrics import Mean, Metric
+from dropin.core.observation import Observation, TimeStep
+from dropin.env import AnyEnv
+from dropin.learners.base import LearnerConfig, LearnerInput, Memory
 from dropin.learners.common import (
     EnvCarry,
-    EpisodeReturns,
-    apply_gradients,
-    episode_metrics,
     epsilon_greedy,
-    reset_envs,
-    update_target,
 )
-from dropin.learners.config import TrainConfig
+from dropin.learners.network_learner import AnyNetwork, NetworkLearner, TrainState
 from dropin.learners.replay import ReplayBuffer
 
 __all__ = [
     "LossTerms",
     "ReplayConfig",
     "ReplayLearner",
-    "TrainState",
+    "ReplayTrainState",
     "Transition",
     "epsilon_greedy_all",
     "num_controlled",
@@ -44,9 +37,9 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class ReplayConfig(Checked):
-    """Settings of the replay buffer."""
+@dataclass(frozen=True, kw_only=True)
+class ReplayConfig(LearnerConfig):
+    """Settings of a learner with a replay buffer."""
 
     replay_capacity: int
     """Number of transitions that are kept: the newest ones of all parallel environments."""
@@ -101,15 +94,6 @@ class LossTerms(eqx.Module):
 class JointNetwork(Protocol):
     """Networks that can act for all controlled agents and be trained from transitions."""
 
-    @property
-    def config(self) -> Any:
-        """The settings."""
-        ...
-
-    def init_memory(self, slots: int) -> Memory:
-        """Return the memory at the start of an episode."""
-        ...
-
     def on_arrival(self, memory: Memory, observation: Observation, key: PRNGKeyArray) -> Memory:
         """Update the memory for agents that have just arrived."""
         ...
@@ -141,56 +125,40 @@ class StoredStep(eqx.Module):
     """What was observed after the step; at the end of an episode, the first of the next one."""
 
 
-class TrainState(eqx.Module):
-    """Everything that changes between two updates."""
+class ReplayTrainState(TrainState):
+    """What changes between two updates of a replay-based learner; the target has all networks."""
 
-    network: PyTree
-    target: PyTree
-    """A slow copy of all networks."""
-    opt_state: PyTree
-    env: AnyEnvState
-    observation: Observation
-    memory: Memory
-    running: EpisodeReturns
-    updates: Int[Array, ""]
-    key: PRNGKeyArray
     replay: ReplayBuffer[StoredStep]
 
 
 Config = TypeVar("Config", bound=ReplayConfig)
 
 
-@dataclass(frozen=True)
-class ReplayLearner(Generic[Config]):
-    """A joint, replay-based learning algorithm: see `dropin.core.specs.Learner`."""
+class ReplayLearner(NetworkLearner[Config]):
+    """A joint, replay-based learning algorithm; its networks are a `JointNetwork`."""
 
-    make_network: Callable[..., PyTree]
-    """`(interface, config, *, key) -> networks`, a `JointNetwork`."""
-    config: Config
-    training: TrainConfig
+    def target_of(self, network: AnyNetwork) -> AnyNetwork:
+        """Return all networks."""
+        return network
 
-    def init(self, key: PRNGKeyArray, env: AnyEnv) -> TrainState:
-        """Return the train state before the first update."""
-        network_key, state_key = jax.random.split(key)
-        network = self.make_network(env.interface, self.config, key=network_key)
-        return _init_state(self, env, network, state_key)
+    def extend(self, state: TrainState) -> ReplayTrainState:
+        """Add an empty buffer."""
+        num_envs, rollout_length = self.training.num_envs, self.training.rollout_length
+        zeros = jnp.zeros((num_envs, num_controlled(state.observation)))
+        first = StoredStep(
+            actions=zeros.astype(jnp.int32),
+            rewards=zeros,
+            removed=zeros.astype(bool),
+            episode_done=jnp.zeros(num_envs, bool),
+            next_inputs=LearnerInput(state.observation, positions=state.memory.positions),
+        )
+        blocks = -(-self.config.replay_capacity // self.training.steps_per_update)
+        replay = ReplayBuffer.create(first, blocks * rollout_length, spare_rows=rollout_length)
+        return ReplayTrainState(**vars(state), replay=replay)
 
-    def policy(self, state: TrainState) -> NetworkPolicy:
-        """Return the policy that has been learned so far."""
-        temperature = jnp.float32(1)
-        if state.network.config.anneals_temperature:
-            temperature = self.training.temperature(self._step(state.updates))
-        return NetworkPolicy(state.network, temperature)
-
-    def policy_template(self, interface: Interface) -> NetworkPolicy:
-        """Return a policy of the right shapes with any weights."""
-        network = self.make_network(interface, self.config, key=jax.random.key(0))
-        return NetworkPolicy(network, jnp.float32(1))
-
-    def _step(self, updates: Int[Array, ""]) -> Int[Array, ""]:
-        return updates * self.training.num_envs * self.training.rollout_length
-
-    def update(self, env: AnyEnv, state: TrainState) -> tuple[TrainState, dict[str, Metric]]:
+    def update(
+        self, env: AnyEnv, state: ReplayTrainState
+    ) -> tuple[ReplayTrainState, dict[str, Metric]]:
         """Take a few steps in all environments, then one optimiser step on sampled transitions.
 
         Args:
@@ -207,34 +175,12 @@ class ReplayLearner(Generic[Config]):
         gradients, (value_loss, auxiliary_loss) = eqx.filter_grad(self.batch_loss, has_aux=True)(
             state.network, state.target, batch, loss_key
         )
-        network, opt_state = apply_gradients(
-            self.training.optimizer, state.network, state.opt_state, gradients
-        )
-        running, metrics = episode_metrics(env, state.running, steps)
-        step = self._step(state.updates)
-        metrics |= {
-            "value_loss": Mean.of(value_loss),
-            "auxiliary_loss": Mean.of(auxiliary_loss),
-            "epsilon": Snapshot.of(self.training.epsilon(step)),
-            "temperature": Snapshot.of(self.training.temperature(step)),
-        }
-        env_state, observation, memory = carry
-        following = TrainState(
-            network=network,
-            target=update_target(network, state.target, self.training.target_update_rate),
-            opt_state=opt_state,
-            env=env_state,
-            observation=observation,
-            memory=memory,
-            running=running,
-            updates=state.updates + 1,
-            key=key,
-            replay=replay,
-        )
-        return following, metrics
+        losses = {"value_loss": Mean.of(value_loss), "auxiliary_loss": Mean.of(auxiliary_loss)}
+        state, metrics = self.next_state(env, state, gradients, carry, steps, key, replay=replay)
+        return state, metrics | losses
 
     def collect_rollout(
-        self, env: AnyEnv, state: TrainState, key: PRNGKeyArray
+        self, env: AnyEnv, state: ReplayTrainState, key: PRNGKeyArray
     ) -> tuple[EnvCarry, StoredStep, TimeStep]:
         """Take `rollout_length` steps in all environments.
 
@@ -247,8 +193,8 @@ class ReplayLearner(Generic[Config]):
             The environments afterwards, what to store, and the steps; the last two have leading
             axes [time, env].
         """
-        network: JointNetwork = state.network
-        epsilon = self.training.epsilon(self._step(state.updates))
+        network = cast(JointNetwork, state.network)
+        epsilon, _ = self.exploration(state.updates)
 
         def env_step(
             carry: EnvCarry, key: PRNGKeyArray
@@ -269,9 +215,8 @@ class ReplayLearner(Generic[Config]):
             )
             return (states, observation, memory), (stored, step)
 
-        carry = (state.env, state.observation, state.memory)
         keys = jax.random.split(key, self.training.rollout_length)
-        carry, (stored, steps) = jax.lax.scan(env_step, carry, keys)
+        carry, (stored, steps) = jax.lax.scan(env_step, state.carry, keys)
         return carry, stored, steps
 
     def batch_loss(
@@ -289,37 +234,6 @@ class ReplayLearner(Generic[Config]):
         terms = jax.vmap(network.loss_terms, in_axes=(None, 0, 0))(target, batch, keys)
         value_loss, auxiliary_loss = terms.means
         return value_loss + auxiliary_loss, (value_loss, auxiliary_loss)
-
-
-@eqx.filter_jit
-def _init_state(
-    learner: ReplayLearner[Any], env: AnyEnv, network: PyTree, key: PRNGKeyArray
-) -> TrainState:
-    """Start an episode in every environment, with new networks and an empty buffer."""
-    key, reset_key = jax.random.split(key)
-    num_envs, rollout_length = learner.training.num_envs, learner.training.rollout_length
-    states, observation, memory = reset_envs(env, network, num_envs, reset_key)
-    zeros = jnp.zeros((num_envs, num_controlled(observation)))
-    first = StoredStep(
-        actions=zeros.astype(jnp.int32),
-        rewards=zeros,
-        removed=zeros.astype(bool),
-        episode_done=jnp.zeros(num_envs, bool),
-        next_inputs=LearnerInput(observation, positions=memory.positions),
-    )
-    blocks = -(-learner.config.replay_capacity // (num_envs * rollout_length))
-    return TrainState(
-        network=network,
-        target=network,
-        opt_state=learner.training.optimizer.init(eqx.filter(network, eqx.is_array)),
-        env=states,
-        observation=observation,
-        memory=memory,
-        running=EpisodeReturns.zeros(num_envs),
-        updates=jnp.int32(0),
-        key=key,
-        replay=ReplayBuffer.create(first, blocks * rollout_length, spare_rows=rollout_length),
-    )
 
 
 def sample_transitions(

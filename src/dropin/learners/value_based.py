@@ -6,67 +6,47 @@ One step of Adam follows, and the target moves slowly towards the new weights. M
 to the next update, without gradient.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from dropin.core.metrics import Mean, Metric, Snapshot
-from dropin.core.observation import Interface, Observation, TimeStep
-from dropin.env import AnyEnv, AnyEnvState
+from dropin.core.metrics import Mean, Metric
+from dropin.core.observation import TimeStep
+from dropin.env import AnyEnv
 from dropin.learners.base import (
     LearnerConfig,
     LearnerInput,
-    LearnerNetwork,
-    Memory,
-    NetworkPolicy,
     Prediction,
     ValueNetwork,
 )
 from dropin.learners.common import (
     EnvCarry,
-    EpisodeReturns,
-    apply_gradients,
-    episode_metrics,
     epsilon_greedy,
-    reset_envs,
-    update_target,
 )
-from dropin.learners.config import TrainConfig
+from dropin.learners.network_learner import AnyNetwork, NetworkLearner, TrainState
 from dropin.models.type_inference import TypeMemory
 
 __all__ = [
     "Rollout",
-    "TrainState",
     "ValueLearner",
+    "ValueTrainState",
     "agent_model_loss",
     "bootstrap_value",
     "select_action",
 ]
 
-AnyNetwork = LearnerNetwork[Any, Any]
 Config = TypeVar("Config", bound=LearnerConfig)
 
 
-class TrainState(eqx.Module):
-    """Everything that changes between two updates."""
+class ValueTrainState(TrainState):
+    """What changes between two updates of a value-based learner."""
 
-    network: AnyNetwork
-    target: ValueNetwork
-    """A slow copy of the value network. Targets use the current teammate model."""
-    opt_state: PyTree
-    env: AnyEnvState
-    observation: Observation
-    memory: Memory
-    running: EpisodeReturns
-    updates: Int[Array, ""]
-    key: PRNGKeyArray
     target_memory: TypeMemory
-    """The target's memory, after it has processed `observation`."""
+    """The memory of the target, a value network, after it has processed `observation`. Targets use
+    the current teammate model."""
 
 
 class Rollout(eqx.Module):
@@ -90,39 +70,23 @@ class LossOutput(eqx.Module):
     metrics: dict[str, Metric]
 
 
-@dataclass(frozen=True)
-class ValueLearner(Generic[Config]):
-    """A value-based learning algorithm with its settings: see `dropin.core.specs.Learner`."""
+class ValueLearner(NetworkLearner[Config]):
+    """A value-based learning algorithm."""
 
-    make_network: Callable[..., LearnerNetwork[Any, Config]]
-    """`(interface, config, *, key) -> networks`."""
-    config: Config
-    training: TrainConfig
+    def target_of(self, network: AnyNetwork) -> ValueNetwork:
+        """Return the value network."""
+        return network.value
 
-    def init(self, key: PRNGKeyArray, env: AnyEnv) -> TrainState:
-        """Return the train state before the first update."""
-        network_key, state_key = jax.random.split(key)
-        network = self.make_network(env.interface, self.config, key=network_key)
-        return _init_state(self, env, network, state_key)
+    def extend(self, state: TrainState) -> ValueTrainState:
+        """Let the target process the first observation."""
+        network = state.network
+        inputs, _ = jax.vmap(network.predict_teammates)(state.memory, state.observation)
+        _, target_memory = jax.vmap(network.value.infer_types)(state.memory.value, inputs)
+        return ValueTrainState(**vars(state), target_memory=target_memory)
 
-    def policy(self, state: TrainState) -> NetworkPolicy:
-        """Return the policy that has been learned so far."""
-        temperature = jnp.float32(1)
-        if self.config.anneals_temperature:
-            temperature = self._exploration(state.updates)[1]
-        return NetworkPolicy(state.network, temperature)
-
-    def policy_template(self, interface: Interface) -> NetworkPolicy:
-        """Return a policy of the right shapes with any weights."""
-        network = self.make_network(interface, self.config, key=jax.random.key(0))
-        return NetworkPolicy(network, jnp.float32(1))
-
-    def _exploration(self, updates: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """Return epsilon and the temperature after this many updates."""
-        step = updates * self.training.num_envs * self.training.rollout_length
-        return self.training.epsilon(step), self.training.temperature(step)
-
-    def update(self, env: AnyEnv, state: TrainState) -> tuple[TrainState, dict[str, Metric]]:
+    def update(
+        self, env: AnyEnv, state: ValueTrainState
+    ) -> tuple[ValueTrainState, dict[str, Metric]]:
         """Take a few steps in all environments, then one optimiser step.
 
         Args:
@@ -136,30 +100,17 @@ class ValueLearner(Generic[Config]):
         gradients, output = eqx.filter_grad(self.rollout_loss, has_aux=True)(
             state.network, env, state, rollout_key, target_key
         )
-        network, opt_state = apply_gradients(
-            self.training.optimizer, state.network, state.opt_state, gradients
-        )
-        running, metrics = episode_metrics(env, state.running, output.rollout.steps)
-        env_state, observation, memory = output.carry
-        following = TrainState(
-            network=network,
-            target=update_target(network.value, state.target, self.training.target_update_rate),
-            opt_state=opt_state,
-            env=env_state,
-            observation=observation,
-            memory=memory,
-            running=running,
-            updates=state.updates + 1,
-            key=key,
+        state, metrics = self.next_state(
+            env, state, gradients, output.carry, output.rollout.steps, key,
             target_memory=output.target_memory,
-        )
-        return following, {**metrics, **output.metrics}
+        )  # fmt: skip
+        return state, metrics | output.metrics
 
     def rollout_loss(
         self,
         network: AnyNetwork,
         env: AnyEnv,
-        state: TrainState,
+        state: ValueTrainState,
         rollout_key: PRNGKeyArray,
         target_key: PRNGKeyArray,
     ) -> tuple[Float[Array, ""], LossOutput]:
@@ -175,7 +126,7 @@ class ValueLearner(Generic[Config]):
             rollout_key: A random key for the steps.
             target_key: A random key for the targets.
         """
-        epsilon, temperature = self._exploration(state.updates)
+        _, temperature = self.exploration(state.updates)
         rollout, carry = self.collect_rollout(env, network, state, rollout_key)
         targets, target_memory = self.td_targets(state, rollout, temperature, target_key)
         predictions, steps = rollout.predictions, rollout.steps
@@ -183,7 +134,8 @@ class ValueLearner(Generic[Config]):
             predictions, steps.actions, steps.acted
         )
         value_loss = jnp.mean((taken - jax.lax.stop_gradient(targets)) ** 2)
-        loss, metrics = value_loss, {"value_loss": Mean.of(value_loss)}
+        loss = value_loss
+        metrics: dict[str, Metric] = {"value_loss": Mean.of(value_loss)}
         if predictions.teammate_logits is not None:
             each = jax.vmap(jax.vmap(agent_model_loss))
             nll, correct, count = map(
@@ -193,11 +145,10 @@ class ValueLearner(Generic[Config]):
             loss = value_loss + nll / count
             metrics["prediction_loss"] = Mean.of(nll / count)
             metrics["prediction_accuracy"] = Mean.of(correct / count)
-        scheduled = {"epsilon": Snapshot.of(epsilon), "temperature": Snapshot.of(temperature)}
-        return loss, LossOutput(rollout, carry, target_memory, {**metrics, **scheduled})
+        return loss, LossOutput(rollout, carry, target_memory, metrics)
 
     def collect_rollout(
-        self, env: AnyEnv, network: AnyNetwork, state: TrainState, key: PRNGKeyArray
+        self, env: AnyEnv, network: AnyNetwork, state: ValueTrainState, key: PRNGKeyArray
     ) -> tuple[Rollout, EnvCarry]:
         """Take `rollout_length` steps in all environments.
 
@@ -210,7 +161,7 @@ class ValueLearner(Generic[Config]):
         Returns:
             The steps, and the environments afterwards.
         """
-        epsilon, temperature = self._exploration(state.updates)
+        epsilon, temperature = self.exploration(state.updates)
 
         def choose(q_values: Float[Array, " action"], key: PRNGKeyArray) -> Int[Array, ""]:
             return select_action(self.config.is_boltzmann, q_values, epsilon, temperature, key)
@@ -228,9 +179,8 @@ class ValueLearner(Generic[Config]):
             return (states, observation, memory), (prediction, time_step, memory.positions)
 
         keys = jax.random.split(key, self.training.rollout_length + 1)
-        carry = (state.env, state.observation, state.memory)
         # A loop and not four copies of the environment: those take most of the compile time.
-        carry, (predictions, steps, positions) = jax.lax.scan(env_step, carry, keys[:-1])
+        carry, (predictions, steps, positions) = jax.lax.scan(env_step, state.carry, keys[:-1])
         _, observation, memory = carry
         last, _ = jax.vmap(network.predict_teammates)(memory, observation)
         logits = None
@@ -244,7 +194,7 @@ class ValueLearner(Generic[Config]):
 
     def td_targets(
         self,
-        state: TrainState,
+        state: ValueTrainState,
         rollout: Rollout,
         temperature: Float[Array, ""],
         key: PRNGKeyArray,
@@ -292,30 +242,6 @@ class ValueLearner(Generic[Config]):
         next_values = jax.vmap(jax.vmap(next_value))(types, rollout.next_inputs, next_actions, keys)
         not_done = jnp.where(steps.done, 0.0, next_values)
         return steps.reward + self.config.discount * not_done, memory
-
-
-@eqx.filter_jit
-def _init_state(
-    learner: ValueLearner[Any], env: AnyEnv, network: AnyNetwork, key: PRNGKeyArray
-) -> TrainState:
-    """Start an episode in every environment, with new networks."""
-    key, reset_key = jax.random.split(key)
-    num_envs = learner.training.num_envs
-    states, observation, memory = reset_envs(env, network, num_envs, reset_key)
-    inputs, _ = jax.vmap(network.predict_teammates)(memory, observation)
-    _, target_memory = jax.vmap(network.value.infer_types)(memory.value, inputs)
-    return TrainState(
-        network=network,
-        target=network.value,
-        opt_state=learner.training.optimizer.init(eqx.filter(network, eqx.is_array)),
-        env=states,
-        observation=observation,
-        memory=memory,
-        running=EpisodeReturns.zeros(num_envs),
-        updates=jnp.int32(0),
-        key=key,
-        target_memory=target_memory,
-    )
 
 
 def select_action(
