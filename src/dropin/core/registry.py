@@ -89,7 +89,7 @@ class Registry(Mapping[str, Item], Generic[Item]):
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the thing called `name`, or `default` if nothing is called so."""
-        return self[name] if name in self else default
+        return self._all().get(name, default)
 
     def __contains__(self, name: object) -> bool:
         """Whether something is called so, in the package or in a plug-in."""
