@@ -344,8 +344,8 @@ class NetworkPolicy(eqx.Module):
         self, key: PRNGKeyArray, observation: Observation, memory: Memory, mode: str = "greedy"
     ) -> tuple[Int[Array, ""], Prediction, Memory]:
         """Choose an action as `act` does; also return the prediction behind it."""
-        thinking, acting = jax.random.split(key)
-        memory = self.network.on_arrival(memory, observation, thinking)
+        arriving, thinking, acting = jax.random.split(key, 3)
+        memory = self.network.on_arrival(memory, observation, arriving)
         prediction, memory = self.network(memory, observation, thinking)
         if mode == "greedy":
             return jnp.argmax(prediction.q_values).astype(jnp.int32), prediction, memory

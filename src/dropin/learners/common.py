@@ -44,10 +44,10 @@ def reset_envs(
         num_envs: Number of parallel environments.
         key: A random key, used for nothing else.
     """
-    keys = jax.random.split(key, num_envs)
-    states, observation = jax.vmap(env.reset)(keys)
+    resetting, arriving = jax.random.split(key, (2, num_envs))
+    states, observation = jax.vmap(env.reset)(resetting)
     memory = jax.vmap(lambda _: network.init_memory(env.slots))(jnp.arange(num_envs))
-    return states, observation, jax.vmap(network.on_arrival)(memory, observation, keys)
+    return states, observation, jax.vmap(network.on_arrival)(memory, observation, arriving)
 
 
 def apply_gradients(

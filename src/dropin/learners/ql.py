@@ -106,9 +106,8 @@ class QLNetwork(LearnerNetwork[QLValueNetwork, QLConfig]):
     def on_arrival(self, memory: Memory, observation: Observation, key: PRNGKeyArray) -> Memory:
         """Assign positions to newcomers."""
         assert memory.positions is not None
-        own = jax.random.fold_in(key, 1)
         positions = assign_positions(
-            memory.positions, observation, self.config.max_agents_per_side, own
+            memory.positions, observation, self.config.max_agents_per_side, key
         )
         return replace(memory, positions=positions)
 

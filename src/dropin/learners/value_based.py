@@ -170,12 +170,13 @@ class ValueLearner(NetworkLearner[Config]):
             carry: EnvCarry, key: PRNGKeyArray
         ) -> tuple[EnvCarry, tuple[Prediction, TimeStep, Int[Array, "env slot"] | None]]:
             states, observation, memory = carry
-            thinking, acting, stepping = jax.random.split(key, (3, self.training.num_envs))
+            keys = jax.random.split(key, (4, self.training.num_envs))
+            thinking, acting, stepping, arriving = keys
             prediction, memory = jax.vmap(network)(memory, observation, thinking)
             action = jax.vmap(choose)(prediction.q_values, acting)
             states, time_step = jax.vmap(env.step)(stepping, states, action)
             observation = time_step.observation
-            memory = jax.vmap(network.on_arrival)(memory, observation, thinking)
+            memory = jax.vmap(network.on_arrival)(memory, observation, arriving)
             return (states, observation, memory), (prediction, time_step, memory.positions)
 
         keys = jax.random.split(key, self.training.rollout_length + 1)
