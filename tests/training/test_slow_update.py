@@ -78,7 +78,7 @@ def updated(request):
         gradient, output = _gradient(learner, env, state)
         after, metrics = eqx.filter_jit(learner.update)(env, state)
     rollout = output.rollout
-    temperature = float(learner._exploration(state.updates)[1])
+    temperature = float(learner.exploration(state.updates)[1])
     was, steps, *plain = jax.tree.map(_plain, (state, rollout.steps, after, gradient))
     positions = np.zeros((CONFIG.rollout_length + 1, CONFIG.num_envs, 3), int)
     if state.memory.positions is not None:
