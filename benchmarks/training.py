@@ -231,38 +231,39 @@ def _part(  # noqa: PLR0915
             state = eqx.tree_at(lambda s: s.replay, state, replay)
         return carried_on(eqx.tree_at(lambda s: s.key, state, key), carry, extra)
 
-    def act(state: Any) -> Any:
-        key = jax.random.split(state.key, 3)[1]
-        rollout, carry = learner.collect_rollout(env, state.network, state, key)
-        logits = rollout.next_inputs.teammate_logits
-        unused = 0.0 if logits is None else logits.sum() * 0
-        return carried_on(state, carry, rollout.steps.reward.sum(0) + unused)
+    def used(tree: Any) -> Any:
+        """Return a zero that depends on a little of every array, so that all are computed."""
+        leaves = [leaf for leaf in jax.tree.leaves(tree) if leaf.dtype == jnp.float32]
+        return sum(leaf.ravel()[0] * 0 for leaf in leaves)
 
-    def loss(state: Any) -> Any:
+    def act(state: Any) -> Any:
+        rollout, carry = learner.collect_rollout(env, state, jax.random.split(state.key, 3)[1])
+        return carried_on(state, carry, rollout.steps.reward.sum(0) + used(rollout))
+
+    def aim(state: Any) -> Any:
         _, one, two = jax.random.split(state.key, 3)
-        value, output = learner.rollout_loss(state.network, env, state, one, two)
-        state = eqx.tree_at(lambda s: s.target_memory, state, output.target_memory)
-        return carried_on(state, output.carry, value * 0)
+        rollout, carry = learner.collect_rollout(env, state, one)
+        targets, memory = learner.td_targets(state, rollout, two)
+        state = eqx.tree_at(lambda s: s.target_memory, state, memory)
+        return carried_on(state, carry, used((rollout, targets)))
 
     def differentiate(state: Any) -> Any:
         _, one, two = jax.random.split(state.key, 3)
-        gradient, output = eqx.filter_grad(learner.rollout_loss, has_aux=True)(
-            state.network, env, state, one, two
-        )
+        rollout, carry = learner.collect_rollout(env, state, one)
+        targets, memory = learner.td_targets(state, rollout, two)
+        gradient, _ = eqx.filter_grad(learner.loss, has_aux=True)(state.network, rollout, targets)
         # A use of all of the gradient that costs little.
         network = jax.tree.map(lambda w, g: w + 1e-12 * g, state.network, gradient)
-        state = eqx.tree_at(
-            lambda s: (s.network, s.target_memory), state, (network, output.target_memory)
-        )
-        return carried_on(state, output.carry, 0 * output.metrics["value_loss"].total)
+        state = eqx.tree_at(lambda s: (s.network, s.target_memory), state, (network, memory))
+        return carried_on(state, carry, rollout.steps.reward.sum(0))
 
-    jointly = not hasattr(learner, "rollout_loss")
+    jointly = not hasattr(learner, "td_targets")
     bodies = {
         "game": lambda state: play(state, True),
         "environment": lambda state: play(state, False),
         "acting": (lambda state: act_jointly(state, False)) if jointly else act,
         "replay": lambda state: act_jointly(state, True),
-        "targets": loss,
+        "targets": aim,
         "gradient": differentiate,
     }
 

@@ -35,28 +35,43 @@ def rules(request) -> str:
 
 
 LONG = (
+    "test_compiled_and_eager",
     "test_docs",
-    "test_train_baselines",
-    "test_slow_update",
-    "test_training_commands",
-    "test_openness",
     "test_env",
-    "test_joint",
-    "test_fortattack",
-    "test_lbf",
-    "test_wolfpack_types",
+    "test_training_commands",
+    "test_slow_update",
+    "test_train_baselines",
+    "test_train_fortattack",
     "test_analysis",
-    "test_lbf_types",
-    "test_policies",
     "test_kill",
+    "test_openness",
+    "test_wolfpack_types",
+    "test_lbf",
+    "test_policies",
     "test_examples",
-    "test_coordination",
+    "test_lbf_types",
     "test_fortattack_types",
-    "test_fortattack_openness",
+    "test_joint",
+    "test_plugin",
+    "test_gymnasium",
+    "test_loop",
+    "test_fortattack",
 )
 """Files that take long, the longest first: no process is left alone with one at the end."""
+MOST_MEMORY = 3 * 2**30
+"""Bytes of a process above which it forgets the programs it has compiled."""
 
 
 def pytest_collection_modifyitems(items) -> None:
     places = {name: place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: places.get(item.path.stem, len(LONG)))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_programs():
+    """Keep a process that runs many files small."""
+    yield
+    statm = Path("/proc/self/statm")
+    pages = int(statm.read_text().split()[1]) if statm.exists() else 0
+    if pages * os.sysconf("SC_PAGESIZE") > MOST_MEMORY:
+        jax.clear_caches()

@@ -16,6 +16,7 @@ from dropin.core.metrics import accumulate
 from dropin.env import make
 from dropin.learners.common import EpisodeReturns, episode_metrics
 from dropin.learners.config import TrainConfig
+from dropin.learners.replay_based import sample_transitions
 from dropin.learners.value_based import agent_model_loss, bootstrap_value
 
 ROWS = (3, 2100)
@@ -94,23 +95,44 @@ SIZES = {
     "type_hidden_size": 8, "type_lstm_size": 8, "type_vector_size": 8, "message_hidden_size": 8,
     "embedding_size": 8, "readout_hidden_size": 8,
 }  # fmt: skip
+KEY = jax.random.key(0)
 
 
-@pytest.mark.parametrize(
-    "name", ["gpl-q", "gpl-spi", "ql", "ql-am", "gnn", "gnn-am", "dgn", "maddpg"]
-)
-def test_the_loss_of_an_update(name):
-    """The gradient of the loss at a recorded batch, with and without the compiler."""
+def learner_and_state(name, **training):
     env = make("lbf", types=["H6"], size=5, objects=1)
     spec = registry.learners[name]
     small = {"replay_capacity": 16, "batch_size": 4} if name in ("dgn", "maddpg") else {}
-    settings = spec.default_settings("lbf", **SIZES, **small)
-    learner = spec.make(settings, TrainConfig(num_envs=2, rollout_length=2))
-    state = learner.init(jax.random.key(0), env)
-    compiled, _ = eqx.filter_jit(learner.update)(env, state)
+    learner: Any = spec.make(
+        spec.default_settings("lbf", **SIZES, **small), TrainConfig(**training)
+    )
+    return env, learner, learner.init(KEY, env)
+
+
+def gradients_agree(loss, network, *args):
+    differentiate = eqx.filter_grad(loss, has_aux=True)
+    compiled, _ = eqx.filter_jit(differentiate)(network, *args)
     with jax.disable_jit():
-        eager, _ = learner.update(env, state)
-    same(eqx.filter(compiled.network, eqx.is_array), eqx.filter(eager.network, eqx.is_array), 1e-4)
+        eager, _ = differentiate(network, *args)
+    same(eqx.filter(compiled, eqx.is_array), eqx.filter(eager, eqx.is_array), 1e-4)
+
+
+@pytest.mark.parametrize("name", ["gpl-q", "gpl-spi", "ql", "ql-am", "gnn", "gnn-am"])
+def test_the_gradient_and_targets_of_a_rollout(name):
+    env, learner, state = learner_and_state(name, num_envs=6, rollout_length=2)
+    rollout, _ = eqx.filter_jit(learner.collect_rollout)(env, state, KEY)
+    compiled, _ = eqx.filter_jit(learner.td_targets)(state, rollout, KEY)
+    with jax.disable_jit():
+        eager, _ = learner.td_targets(state, rollout, KEY)
+    same(compiled, eager)
+    gradients_agree(learner.loss, state.network, rollout, compiled)
+
+
+@pytest.mark.parametrize("name", ["dgn", "maddpg"])
+def test_the_gradient_of_a_batch(name):
+    env, learner, state = learner_and_state(name, num_envs=6, rollout_length=2)
+    _, stored, _ = eqx.filter_jit(learner.collect_rollout)(env, state, KEY)
+    batch = sample_transitions(state.replay.add(stored), KEY, 4)
+    gradients_agree(learner.batch_loss, state.network, state.target, batch, KEY)
 
 
 @pytest.mark.parametrize("rows", ROWS)

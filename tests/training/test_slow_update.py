@@ -66,8 +66,8 @@ def updated(request):
     config = spec.default_settings(**TINY, **VARIANTS[request.param])
     learner: Any = spec.make(config, CONFIG)
     state: Any = None
+    rollout: Any = None
     gradient: Any = None
-    output: Any = None
     metrics: Any = None
     after = learner.init(jax.random.key(1), env)
     # Rewards are rare; larger weights make every term count.
@@ -75,9 +75,7 @@ def updated(request):
     after = dataclasses.replace(after, network=network, target=network.value)
     for _ in range(8):
         state = after
-        gradient, output = _gradient(learner, env, state)
-        after, metrics = eqx.filter_jit(learner.update)(env, state)
-    rollout = output.rollout
+        rollout, gradient, after, metrics = update_in_parts(learner, env, state)
     temperature = float(learner.exploration(state.updates)[1])
     was, steps, *plain = jax.tree.map(_plain, (state, rollout.steps, after, gradient))
     positions = np.zeros((CONFIG.rollout_length + 1, CONFIG.num_envs, 3), int)
@@ -88,10 +86,16 @@ def updated(request):
 
 
 @eqx.filter_jit
-def _gradient(learner, env, state):
-    _, rollout_key, target_key = jax.random.split(state.key, 3)
-    differentiate = eqx.filter_grad(learner.rollout_loss, has_aux=True)
-    return differentiate(state.network, env, state, rollout_key, target_key)
+def update_in_parts(learner, env, state):
+    """What `update` does, with what is computed on the way."""
+    key, rollout_key, target_key = jax.random.split(state.key, 3)
+    rollout, carry = learner.collect_rollout(env, state, rollout_key)
+    targets, memory = learner.td_targets(state, rollout, target_key)
+    gradient, losses = eqx.filter_grad(learner.loss, has_aux=True)(state.network, rollout, targets)
+    after, metrics = learner.next_state(
+        env, state, gradient, carry, rollout.steps, key, target_memory=memory
+    )
+    return rollout, gradient, after, metrics | losses
 
 
 def _plain(leaf):
@@ -99,6 +103,18 @@ def _plain(leaf):
         return leaf
     array = np.asarray(leaf)
     return array.astype(np.float64) if array.dtype == np.float32 else array
+
+
+@pytest.mark.parametrize("updated", ["ql-am"], indirect=True)
+def test_the_update_consists_of_these_parts(updated):
+    *_, (learner, state, _) = updated
+    env = environment()
+    *_, in_parts, metrics = update_in_parts(learner, env, state)
+    after, told = eqx.filter_jit(learner.update)(env, state)
+    for one, two in zip(jax.tree.leaves(after), jax.tree.leaves(in_parts), strict=True):
+        if not jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
+            np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
+    assert set(told) == set(metrics)
 
 
 def loss_at(learner, state, steps, td_targets):
@@ -185,9 +201,7 @@ def targets_agree(updated, **changes):
         later = rollout.steps.actions[0]
         rollout = eqx.tree_at(lambda c: c.next_actions, rollout, later, is_leaf=lambda x: x is None)
     changed = dataclasses.replace(learner, config=config)
-    found, _ = eqx.filter_jit(changed.td_targets)(
-        fast_state, rollout, jnp.float32(temperature), jax.random.key(0)
-    )
+    found, _ = eqx.filter_jit(changed.td_targets)(fast_state, rollout, jax.random.key(0))
     expected = slow_goals(config, state, steps, temperature, later)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 

@@ -12,8 +12,6 @@ Result = TypeVar("Result")
 OPTIONS: Mapping[str, bool | str] = {
     # More threads gain little in networks of this size, and their number changes the last bits.
     "xla_cpu_multi_thread_eigen": False,
-    # The newer emitters need more than twice the memory to compile and hardly run faster.
-    "xla_cpu_use_fusion_emitters": False,
 }
 """Compiler options of XLA; those that the installed version does not know are left out."""
 

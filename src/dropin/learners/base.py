@@ -2,13 +2,16 @@
 
 A learner has a value network, which estimates what its actions are worth, and it may have a
 teammate model, which predicts what the other agents will do. The two have separate weights. To add
-a value-based learner, write a `ValueNetwork`: how it infers type vectors from an observation step
-by step, and how it computes action values from them.
+a value-based learner, write a `ValueNetwork`: how it computes action values from type vectors and,
+if these are to be inferred from something else than the features of each agent, from what.
+
+What the networks compute while acting is recorded, and replayed for the gradient
+(`models/tape.py`).
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar
 
 import equinox as eqx
@@ -18,7 +21,9 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from dropin.core.config import Checked, PlainDict
 from dropin.core.observation import Interface, Observation
+from dropin.models import tape
 from dropin.models.agent_model import AgentModel
+from dropin.models.tape import Tape
 from dropin.models.type_inference import FeedforwardTypeNetwork, TypeMemory, TypeNetwork
 
 __all__ = [
@@ -31,6 +36,7 @@ __all__ = [
     "Memory",
     "NetworkPolicy",
     "Prediction",
+    "RecordedStep",
     "TeammateModel",
     "ValueNetwork",
     "make_type_network",
@@ -141,6 +147,21 @@ class Prediction(eqx.Module):
     """The terms of GPL's coordination graph (`dropin.models.coordination.Utilities`)."""
 
 
+class RecordedStep(eqx.Module):
+    """A step of the networks that can be replayed."""
+
+    inputs: LearnerInput
+    key: PRNGKeyArray
+    value_tapes: tuple[Tape, Tape]
+    """Of type inference and of the rest of the value network."""
+    agent_tapes: tuple[Tape, Tape]
+    """Of type inference and of the rest of the teammate model; empty without one."""
+
+
+TypeInputs = tuple[Float[Array, "node feature"], Float[Array, " shared"], Bool[Array, " node"]]
+"""Features of each node, shared features, and which nodes have just arrived."""
+
+
 class ValueNetwork(eqx.Module):
     """Computes action values. Type inference is recurrent, the rest is not."""
 
@@ -150,11 +171,39 @@ class ValueNetwork(eqx.Module):
         """Return the memory at the start of an episode, one row per slot."""
         return self.type_network.init_memory(slots)
 
-    @abstractmethod
+    def type_inputs(self, inputs: LearnerInput) -> TypeInputs:
+        """Return what the type network gets: by default the features of each agent.
+
+        Returns:
+            The features of each node, the features that all nodes share, and which nodes have just
+            arrived.
+        """
+        seen = inputs.observation
+        return seen.agents, seen.shared, seen.arrived
+
     def infer_types(
         self, memory: TypeMemory, inputs: LearnerInput
     ) -> tuple[Float[Array, "node type"], TypeMemory]:
         """Return the type vectors, and the memory afterwards."""
+        return self.type_network(memory, *self.type_inputs(inputs))
+
+    def infer_types_over_time(
+        self, memory: TypeMemory, inputs: LearnerInput
+    ) -> tuple[Float[Array, "time env node type"], TypeMemory]:
+        """Return the type vectors of several steps, and the memory afterwards.
+
+        Args:
+            memory: The memory before the first step, with a leading axis [env].
+            inputs: The inputs, with leading axes [time, env].
+        """
+        if self.has_own_inference:
+            return _scan_over_time(jax.vmap(self.infer_types), memory, inputs)
+        return self.type_network.over_time(memory, *jax.vmap(jax.vmap(self.type_inputs))(inputs))
+
+    @property
+    def has_own_inference(self) -> bool:
+        """Whether a subclass has replaced `infer_types`; then steps are not replayed."""
+        return type(self).infer_types is not ValueNetwork.infer_types
 
     @abstractmethod
     def predict_values(
@@ -214,10 +263,35 @@ class TeammateModel(eqx.Module):
         self, memory: TypeMemory, observation: Observation
     ) -> tuple[Float[Array, "slot action"], TypeMemory]:
         """Return the logits of every agent's next action, and the memory afterwards."""
-        types, memory = self.type_network(
-            memory, observation.agents, observation.shared, observation.arrived
+        logits, memory, _ = self.forward(memory, observation)
+        return logits, memory
+
+    def forward(
+        self, memory: TypeMemory, observation: Observation
+    ) -> tuple[Float[Array, "slot action"], TypeMemory, tuple[Tape, Tape]]:
+        """Return the logits, the memory afterwards, and the tapes of the two networks."""
+        seen = observation
+        (types, memory), types_tape = tape.record(
+            self.type_network, memory, seen.agents, seen.shared, seen.arrived
         )
-        return self.model(types, observation.present), memory
+        logits, model_tape = tape.record(self.model, types, seen.present)
+        return logits, memory, (types_tape, model_tape)
+
+    def replay(
+        self, memory: TypeMemory, observation: Observation, tapes: tuple[Tape, Tape]
+    ) -> Float[Array, "time env slot action"]:
+        """Return the logits of recorded steps, differentiable with respect to the weights.
+
+        Args:
+            memory: The memory before the first step, with a leading axis [env].
+            observation: The observations, with leading axes [time, env].
+            tapes: The tapes of the steps, with leading axes [time, env].
+        """
+        seen, (types_tape, model_tape) = observation, tapes
+        types, _ = tape.replay(
+            types_tape, self.type_network.over_time, memory, seen.agents, seen.shared, seen.arrived
+        )
+        return _replay_each(model_tape, self.model, types, seen.present)
 
 
 def num_features(interface: Interface) -> int:
@@ -278,10 +352,17 @@ class LearnerNetwork(eqx.Module, Generic[Values, Config]):
         self, memory: Memory, observation: Observation
     ) -> tuple[LearnerInput, TypeMemory]:
         """Add predictions to an observation; also return the teammate model's memory afterwards."""
-        if self.agent is None or memory.agent is None:
-            return LearnerInput(observation, positions=memory.positions), None
-        logits, after = self.agent(memory.agent, observation)
-        return LearnerInput(observation, logits, memory.positions), after
+        inputs, after, _ = self._predict_teammates(memory, observation)
+        return inputs, after
+
+    def _predict_teammates(
+        self, memory: Memory, observation: Observation
+    ) -> tuple[LearnerInput, TypeMemory, tuple[Tape, Tape]]:
+        """Return the same as `predict_teammates`, and the tapes of the teammate model."""
+        if self.agent is None:
+            return LearnerInput(observation, positions=memory.positions), None, ((), ())
+        logits, after, tapes = self.agent.forward(memory.agent, observation)
+        return LearnerInput(observation, logits, memory.positions), after, tapes
 
     def __call__(
         self, memory: Memory, observation: Observation, key: PRNGKeyArray
@@ -296,10 +377,58 @@ class LearnerNetwork(eqx.Module, Generic[Values, Config]):
         Returns:
             The prediction, and the memory afterwards.
         """
-        inputs, agent = self.predict_teammates(memory, observation)
-        types, value = self.value.infer_types(memory.value, inputs)
-        prediction = self.value.predict_values(types, inputs, key)
-        return prediction, Memory(value, agent, memory.positions)
+        prediction, memory, _ = self.forward(memory, observation, key)
+        return prediction, memory
+
+    def forward(
+        self, memory: Memory, observation: Observation, key: PRNGKeyArray
+    ) -> tuple[Prediction, Memory, RecordedStep]:
+        """Compute action values as a call does; also return what `replay` needs."""
+        inputs, agent, agent_tapes = self._predict_teammates(memory, observation)
+        (types, value), types_tape = tape.record(self.value.infer_types, memory.value, inputs)
+        prediction, values_tape = tape.record(self.value.predict_values, types, inputs, key)
+        if self.value.has_own_inference:
+            types_tape = ()
+        recorded = RecordedStep(inputs, key, (types_tape, values_tape), agent_tapes)
+        return prediction, Memory(value, agent, memory.positions), recorded
+
+    def replay(self, memory: Memory, steps: RecordedStep) -> Prediction:
+        """Return the predictions of recorded steps, differentiable with respect to the weights.
+
+        Args:
+            memory: The memory before the first step, with a leading axis [env].
+            steps: The steps, with leading axes [time, env].
+        """
+        types_tape, values_tape = steps.value_tapes
+        types, _ = tape.replay(
+            types_tape, self.value.infer_types_over_time, memory.value, steps.inputs
+        )
+        prediction = _replay_each(
+            values_tape, self.value.predict_values, types, steps.inputs, steps.key
+        )
+        if self.agent is None:
+            return prediction
+        logits = self.agent.replay(memory.agent, steps.inputs.observation, steps.agent_tapes)
+        return replace(prediction, teammate_logits=logits)
+
+
+def _replay_each(tapes: Tape, function: Callable[..., Any], *args: PyTree) -> Any:
+    """Replay a function of one step for all steps; arguments have leading axes [time, env]."""
+    one = lambda tapes, *args: tape.replay(tapes, function, *args)  # noqa: E731
+    return jax.vmap(jax.vmap(one))(tapes, *args)
+
+
+def _scan_over_time(
+    infer: Callable[..., Any], memory: TypeMemory, inputs: LearnerInput
+) -> tuple[Float[Array, "time env node type"], TypeMemory]:
+    """Infer types step by step."""
+
+    def step(memory: TypeMemory, inputs: LearnerInput) -> tuple[TypeMemory, Any]:
+        types, memory = infer(memory, inputs)
+        return memory, types
+
+    memory, types = jax.lax.scan(step, memory, inputs)
+    return types, memory
 
 
 class NetworkPolicy(eqx.Module):

@@ -22,6 +22,7 @@ from dropin.learners.base import (
     LearnerNetwork,
     Prediction,
     TeammateModel,
+    TypeInputs,
     ValueNetwork,
     make_type_network,
     num_features,
@@ -30,7 +31,6 @@ from dropin.learners.base import (
 from dropin.learners.value_based import ValueLearner
 from dropin.models.attention import Attention
 from dropin.models.layers import MLP, Linear
-from dropin.models.type_inference import TypeMemory
 
 __all__ = ["SPECS", "GNNConfig", "GNNNetwork", "GNNValueNetwork"]
 
@@ -52,14 +52,12 @@ class GNNValueNetwork(ValueNetwork):
     last: Linear
     config: GNNConfig = eqx.field(static=True)
 
-    def infer_types(
-        self, memory: TypeMemory, inputs: LearnerInput
-    ) -> tuple[Float[Array, "slot type"], TypeMemory]:
-        """Return the type vector of every agent, and the memory afterwards."""
-        seen, agents = inputs.observation, inputs.observation.agents
+    def type_inputs(self, inputs: LearnerInput) -> TypeInputs:
+        """Return the features of each agent and, in GNN-AM, its predicted action probabilities."""
+        agents, shared, arrived = super().type_inputs(inputs)
         if self.config.agent_model:
             agents = jnp.concatenate([agents, teammate_action_probs(inputs)], axis=1)
-        return self.type_network(memory, agents, seen.shared, seen.arrived)
+        return agents, shared, arrived
 
     def predict_values(
         self, types: Float[Array, "slot type"], inputs: LearnerInput, key: PRNGKeyArray

@@ -37,7 +37,6 @@ from dropin.models.coordination import (
     marginal_action_values,
     optimistic_values,
 )
-from dropin.models.type_inference import TypeMemory
 
 __all__ = ["SPECS", "GPLConfig", "GPLNetwork", "GPLValueNetwork", "action_values"]
 
@@ -72,13 +71,6 @@ class GPLValueNetwork(ValueNetwork):
 
     graph: CoordinationGraph
     config: GPLConfig = eqx.field(static=True)
-
-    def infer_types(
-        self, memory: TypeMemory, inputs: LearnerInput
-    ) -> tuple[Float[Array, "slot type"], TypeMemory]:
-        """Return the type vector of every agent, and the memory afterwards."""
-        seen = inputs.observation
-        return self.type_network(memory, seen.agents, seen.shared, seen.arrived)
 
     def predict_values(
         self, types: Float[Array, "slot type"], inputs: LearnerInput, key: PRNGKeyArray

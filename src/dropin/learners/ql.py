@@ -23,6 +23,7 @@ from dropin.learners.base import (
     Memory,
     Prediction,
     TeammateModel,
+    TypeInputs,
     ValueNetwork,
     make_type_network,
 )
@@ -59,13 +60,10 @@ class QLValueNetwork(ValueNetwork):
         del slots
         return self.type_network.init_memory(1)
 
-    def infer_types(
-        self, memory: TypeMemory, inputs: LearnerInput
-    ) -> tuple[Float[Array, "1 type"], TypeMemory]:
-        """Return one type vector of the whole input; an episode starts with empty memory."""
+    def type_inputs(self, inputs: LearnerInput) -> TypeInputs:
+        """Return the whole input as one node; an episode starts with empty memory."""
         flat = flatten_input(inputs, self.interface, self.config.max_agents_per_side)
-        seen = inputs.observation
-        return self.type_network(memory, flat[None], seen.shared, seen.arrived[:1])
+        return flat[None], inputs.observation.shared, inputs.observation.arrived[:1]
 
     def predict_values(
         self, types: Float[Array, "1 type"], inputs: LearnerInput, key: PRNGKeyArray

@@ -1,8 +1,8 @@
 """Synchronous value-based learning over parallel environments (paper: appendix D).
 
-An update takes a few steps in all environments with the current weights. The loss of these steps
-is differentiated through the forward passes that chose the actions, so nothing is computed twice.
-One step of Adam follows, and the target moves slowly towards the new weights. Memory is carried on
+An update takes a few steps in all environments with the current weights. What the networks compute
+is recorded and replayed for the gradient, of all steps at once, so nothing is computed twice. One
+step of Adam follows, and the target moves slowly towards the new weights. Memory is carried on
 to the next update, without gradient.
 """
 
@@ -19,7 +19,8 @@ from dropin.env import AnyEnv
 from dropin.learners.base import (
     LearnerConfig,
     LearnerInput,
-    Prediction,
+    Memory,
+    RecordedStep,
     ValueNetwork,
 )
 from dropin.learners.common import (
@@ -52,22 +53,15 @@ class ValueTrainState(TrainState):
 class Rollout(eqx.Module):
     """A few steps of all environments; leaves have leading axes [time, env]."""
 
-    predictions: Prediction
-    """What the learner computed from the observations it acted on."""
+    memory: Memory
+    """What the learner remembered before the first step, with a leading axis [env]."""
+    recorded: RecordedStep
+    """What the networks computed."""
     steps: TimeStep
     next_inputs: LearnerInput
     """The observations that the steps led to, with what the learner added to them."""
     next_actions: Int[Array, "env slot"] | None
     """A joint action in the state after the last step, for a SARSA target."""
-
-
-class LossOutput(eqx.Module):
-    """What the loss of an update leaves behind."""
-
-    rollout: Rollout
-    carry: EnvCarry
-    target_memory: TypeMemory
-    metrics: dict[str, Metric]
 
 
 class ValueLearner(NetworkLearner[Config]):
@@ -97,43 +91,34 @@ class ValueLearner(NetworkLearner[Config]):
             The train state afterwards, and the metrics of the update.
         """
         key, rollout_key, target_key = jax.random.split(state.key, 3)
-        gradients, output = eqx.filter_grad(self.rollout_loss, has_aux=True)(
-            state.network, env, state, rollout_key, target_key
+        rollout, carry = self.collect_rollout(env, state, rollout_key)
+        targets, target_memory = self.td_targets(state, rollout, target_key)
+        gradients, losses = eqx.filter_grad(self.loss, has_aux=True)(
+            state.network, rollout, targets
         )
         state, metrics = self.next_state(
-            env, state, gradients, output.carry, output.rollout.steps, key,
-            target_memory=output.target_memory,
-        )  # fmt: skip
-        return state, metrics | output.metrics
+            env, state, gradients, carry, rollout.steps, key, target_memory=target_memory
+        )
+        return state, metrics | losses
 
-    def rollout_loss(
-        self,
-        network: AnyNetwork,
-        env: AnyEnv,
-        state: ValueTrainState,
-        rollout_key: PRNGKeyArray,
-        target_key: PRNGKeyArray,
-    ) -> tuple[Float[Array, ""], LossOutput]:
-        """Return the loss of a few steps of all environments, as a function of the networks.
+    def loss(
+        self, network: AnyNetwork, rollout: Rollout, targets: Float[Array, "time env"]
+    ) -> tuple[Float[Array, ""], dict[str, Metric]]:
+        """Return the loss of a rollout, and metrics.
 
         It is the squared error of the value of the actions taken (Eq. 11, without the half), plus
         the negative log-likelihood of the teammates' actions (Eq. 10) if there is a teammate model.
 
         Args:
-            network: The networks, with respect to which the loss is differentiated.
-            env: The environment.
-            state: The train state.
-            rollout_key: A random key for the steps.
-            target_key: A random key for the targets.
+            network: The networks that acted, with respect to which the loss is differentiated.
+            rollout: The steps.
+            targets: The targets of the values.
         """
-        _, temperature = self.exploration(state.updates)
-        rollout, carry = self.collect_rollout(env, network, state, rollout_key)
-        targets, target_memory = self.td_targets(state, rollout, temperature, target_key)
-        predictions, steps = rollout.predictions, rollout.steps
+        predictions, steps = network.replay(rollout.memory, rollout.recorded), rollout.steps
         taken = jax.vmap(jax.vmap(network.value.value_of_taken))(
             predictions, steps.actions, steps.acted
         )
-        value_loss = jnp.mean((taken - jax.lax.stop_gradient(targets)) ** 2)
+        value_loss = jnp.mean((taken - targets) ** 2)
         loss = value_loss
         metrics: dict[str, Metric] = {"value_loss": Mean.of(value_loss)}
         if predictions.teammate_logits is not None:
@@ -145,22 +130,22 @@ class ValueLearner(NetworkLearner[Config]):
             loss = value_loss + nll / count
             metrics["prediction_loss"] = Mean.of(nll / count)
             metrics["prediction_accuracy"] = Mean.of(correct / count)
-        return loss, LossOutput(rollout, carry, target_memory, metrics)
+        return loss, metrics
 
     def collect_rollout(
-        self, env: AnyEnv, network: AnyNetwork, state: ValueTrainState, key: PRNGKeyArray
+        self, env: AnyEnv, state: ValueTrainState, key: PRNGKeyArray
     ) -> tuple[Rollout, EnvCarry]:
         """Take `rollout_length` steps in all environments.
 
         Args:
             env: The environment.
-            network: The networks that act.
             state: The train state.
             key: A random key, used for nothing else.
 
         Returns:
             The steps, and the environments afterwards.
         """
+        network = state.network
         epsilon, temperature = self.exploration(state.updates)
 
         def choose(q_values: Float[Array, " action"], key: PRNGKeyArray) -> Int[Array, ""]:
@@ -168,36 +153,35 @@ class ValueLearner(NetworkLearner[Config]):
 
         def env_step(
             carry: EnvCarry, key: PRNGKeyArray
-        ) -> tuple[EnvCarry, tuple[Prediction, TimeStep, Int[Array, "env slot"] | None]]:
+        ) -> tuple[EnvCarry, tuple[RecordedStep, TimeStep, Int[Array, "env slot"] | None]]:
             states, observation, memory = carry
             keys = jax.random.split(key, (4, self.training.num_envs))
             thinking, acting, stepping, arriving = keys
-            prediction, memory = jax.vmap(network)(memory, observation, thinking)
+            prediction, memory, recorded = jax.vmap(network.forward)(memory, observation, thinking)
             action = jax.vmap(choose)(prediction.q_values, acting)
             states, time_step = jax.vmap(env.step)(stepping, states, action)
             observation = time_step.observation
             memory = jax.vmap(network.on_arrival)(memory, observation, arriving)
-            return (states, observation, memory), (prediction, time_step, memory.positions)
+            return (states, observation, memory), (recorded, time_step, memory.positions)
 
         keys = jax.random.split(key, self.training.rollout_length + 1)
         # A loop and not four copies of the environment: those take most of the compile time.
-        carry, (predictions, steps, positions) = jax.lax.scan(env_step, state.carry, keys[:-1])
+        carry, (recorded, steps, positions) = jax.lax.scan(env_step, state.carry, keys[:-1])
         _, observation, memory = carry
         last, _ = jax.vmap(network.predict_teammates)(memory, observation)
-        logits = None
-        if predictions.teammate_logits is not None and last.teammate_logits is not None:
-            logits = jnp.concatenate([predictions.teammate_logits[1:], last.teammate_logits[None]])
+        logits = recorded.inputs.teammate_logits
+        if logits is not None and last.teammate_logits is not None:
+            logits = jnp.concatenate([logits[1:], last.teammate_logits[None]])
         next_inputs = LearnerInput(steps.observation, logits, positions)
         next_actions = None
         if self.config.target == "sarsa":
             next_actions = env_step(carry, keys[-1])[1][1].actions
-        return Rollout(predictions, steps, next_inputs, next_actions), carry
+        return Rollout(state.memory, recorded, steps, next_inputs, next_actions), carry
 
     def td_targets(
         self,
         state: ValueTrainState,
         rollout: Rollout,
-        temperature: Float[Array, ""],
         key: PRNGKeyArray,
     ) -> tuple[Float[Array, "time env"], TypeMemory]:
         """Return the targets of the values of the actions taken, by the target network.
@@ -207,23 +191,14 @@ class ValueLearner(NetworkLearner[Config]):
         Args:
             state: The train state.
             rollout: The steps.
-            temperature: Of a Boltzmann policy.
             key: A random key, used for nothing else.
 
         Returns:
             The targets, and the target's memory after the rollout.
         """
         steps, target = rollout.steps, state.target
-
-        def infer_types(
-            memory: TypeMemory, inputs: LearnerInput
-        ) -> tuple[TypeMemory, Float[Array, "..."]]:
-            types, memory = jax.vmap(target.infer_types)(memory, inputs)
-            return memory, types
-
-        memory, types = jax.lax.scan(
-            infer_types, state.target_memory, rollout.next_inputs, unroll=True
-        )
+        _, temperature = self.exploration(state.updates)
+        types, memory = target.infer_types_over_time(state.target_memory, rollout.next_inputs)
         next_actions = steps.actions
         if rollout.next_actions is not None:
             next_actions = jnp.concatenate([steps.actions[1:], rollout.next_actions[None]])

@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from dropin.models.layers import MLP
+from dropin.models import tape
+from dropin.models.layers import MLP, Linear
 
 __all__ = [
     "AgentFactors",
@@ -248,14 +249,22 @@ class CoordinationGraph(eqx.Module):
         The first layer is applied to agents, partners and learner separately, as in
         `MLP.apply_to_parts`, so that each type vector is multiplied once and not once per pair.
         """
-        slots, size = type_vectors.shape
+        slots = len(type_vectors)
         if slots == 1:
             return jnp.zeros((0, 1, num_actions, self.rank), type_vectors.dtype)
-        first = self.pair.layers[0]
-        agent, partner, learner = (first.weight[n * size : (n + 1) * size] for n in range(3))
-        hidden = (type_vectors @ agent + type_vectors[:1] @ learner + first.bias[None])[None]
-        values = self.pair.after_first_layer(hidden + other_rows(type_vectors @ partner))
+        hidden = tape.layer(_first_pair_layer, type_vectors, self.pair.layers[0])
+        values = self.pair.after_first_layer(hidden)
         return values.reshape(slots - 1, slots, num_actions, self.rank)
+
+
+def _first_pair_layer(
+    type_vectors: Float[Array, "slot type"], first: Linear
+) -> Float[Array, "other slot hidden"]:
+    """Apply the first layer of the pair network to agent, partner and learner of all pairs."""
+    size = type_vectors.shape[1]
+    agent, partner, learner = (first.weight[n * size : (n + 1) * size] for n in range(3))
+    hidden = (type_vectors @ agent + type_vectors[:1] @ learner + first.bias[None])[None]
+    return hidden + other_rows(type_vectors @ partner)
 
 
 def joint_action_value(

@@ -5,13 +5,16 @@ Weights have shape [input, output], so that a layer computes `x @ weight + bias`
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-__all__ = ["LSTM", "MLP", "LSTMState", "Linear", "init_weights"]
+from dropin.models import tape
+
+__all__ = ["LSTM", "MLP", "LSTMState", "Linear", "affine", "init_weights"]
 
 
 def init_weights(
@@ -64,7 +67,14 @@ class Linear(eqx.Module):
 
     def __call__(self, x: Float[Array, "*n input"]) -> Float[Array, "*n output"]:
         """Apply the layer to the last axis of `x`."""
-        return x @ self.weight + jnp.expand_dims(self.bias, range(x.ndim - 1))
+        return tape.layer(affine, x, self.weight, self.bias)
+
+
+def affine(
+    x: Float[Array, "*n input"], weight: Float[Array, "input output"], bias: Float[Array, " output"]
+) -> Float[Array, "*n output"]:
+    """Return `x @ weight + bias`."""
+    return x @ weight + jnp.expand_dims(bias, range(x.ndim - 1))
 
 
 class MLP(eqx.Module):
@@ -103,13 +113,7 @@ class MLP(eqx.Module):
             The output, with the broadcast leading axes of the parts.
         """
         first = self.layers[0]
-        offsets = [0]
-        for part in parts:
-            offsets.append(offsets[-1] + part.shape[-1])
-        total = jnp.expand_dims(first.bias, range(parts[0].ndim - 1))
-        for part, start, end in zip(parts, offsets[:-1], offsets[1:], strict=True):
-            total = total + part @ first.weight[start:end]
-        return self.after_first_layer(total)
+        return self.after_first_layer(tape.layer(_affine_of_parts, tuple(parts), first))
 
     def after_first_layer(self, x: Float[Array, "*n hidden"]) -> Float[Array, "*n output"]:
         """Apply all layers except the first.
@@ -125,11 +129,51 @@ class MLP(eqx.Module):
         return x
 
 
+def _affine_of_parts(
+    parts: Sequence[Float[Array, "..."]], first: Linear
+) -> Float[Array, "*n output"]:
+    """Apply a layer to the concatenation of arrays, as the sum of a product for each."""
+    total, start = jnp.expand_dims(first.bias, range(parts[0].ndim - 1)), 0
+    for part in parts:
+        total = total + part @ first.weight[start : start + part.shape[-1]]
+        start += part.shape[-1]
+    return total
+
+
 class LSTMState(eqx.Module):
     """The recurrent state of an LSTM, one row per slot."""
 
-    hidden: Float[Array, "slot hidden"]
-    cell: Float[Array, "slot hidden"]
+    hidden: Float[Array, "*n slot hidden"]
+    cell: Float[Array, "*n slot hidden"]
+
+    def where_not(self, reset: Bool[Array, "*n slot"]) -> "LSTMState":
+        """Return the state with zeros in the rows that are reset."""
+        return jax.tree.map(lambda rows: jnp.where(reset[..., None], 0.0, rows), self)
+
+
+class LSTMGates(eqx.Module):
+    """The gates of an LSTM after their activation functions."""
+
+    input: Float[Array, "*n slot hidden"]
+    forget: Float[Array, "*n slot hidden"]
+    candidate: Float[Array, "*n slot hidden"]
+    output: Float[Array, "*n slot hidden"]
+
+    @classmethod
+    def of(cls, products: Float[Array, "*n slot gates"]) -> "LSTMGates":
+        """Apply the activation functions to the product of inputs and weights."""
+        input_gate, forget_gate, candidate, output_gate = jnp.split(products, 4, axis=-1)
+        return cls(
+            jax.nn.sigmoid(input_gate),
+            jax.nn.sigmoid(forget_gate),
+            jnp.tanh(candidate),
+            jax.nn.sigmoid(output_gate),
+        )
+
+    def step(self, cell: Float[Array, "*n slot hidden"]) -> LSTMState:
+        """Return the state that follows a cell state."""
+        cell = self.forget * cell + self.input * self.candidate
+        return LSTMState(self.output * jnp.tanh(cell), cell)
 
 
 class LSTM(eqx.Module):
@@ -170,8 +214,100 @@ class LSTM(eqx.Module):
             state: The state before the step.
         """
         inputs = jnp.concatenate([x, state.hidden], axis=1)
-        gates = inputs @ self.weight + self.bias[None]
-        input_gate, forget_gate, candidate, output_gate = jnp.split(gates, 4, axis=1)
-        remembered = jax.nn.sigmoid(forget_gate) * state.cell
-        cell = remembered + jax.nn.sigmoid(input_gate) * jnp.tanh(candidate)
-        return LSTMState(jax.nn.sigmoid(output_gate) * jnp.tanh(cell), cell)
+        gates = LSTMGates.of(inputs @ self.weight + self.bias[None])
+        following = gates.step(state.cell)
+        tape.keep((gates, following))
+        return following
+
+    def over_time(
+        self,
+        x: Float[Array, "time *n slot input"],
+        state: LSTMState,
+        reset: Bool[Array, "time *n slot"],
+    ) -> tuple[Float[Array, "time *n slot hidden"], LSTMState]:
+        """Return the hidden states of several time steps.
+
+        The inputs of all steps are multiplied at once. If the steps have been recorded one by one,
+        nothing is computed.
+
+        Args:
+            x: The inputs.
+            state: The state before the first step.
+            reset: Which rows are reset to zero before each step.
+
+        Returns:
+            The hidden states, and the state after the last step.
+        """
+        recorded = tape.replayed()
+        if recorded is not None:
+            gates, states = recorded
+            hidden = _recorded_states(self.weight, self.bias, x, state, reset, gates, states)
+            return hidden, jax.tree.map(lambda rows: rows[-1], states)
+        size = x.shape[-1]
+        products = affine(x, self.weight[:size], self.bias)
+
+        def step(
+            state: LSTMState, inputs: tuple[Float[Array, "*n slot gates"], Bool[Array, "*n slot"]]
+        ) -> tuple[LSTMState, Float[Array, "*n slot hidden"]]:
+            product, reset = inputs
+            state = state.where_not(reset)
+            following = LSTMGates.of(product + state.hidden @ self.weight[size:]).step(state.cell)
+            return following, following.hidden
+
+        state, hidden = jax.lax.scan(step, state, (products, reset), unroll=_unroll(len(x)))
+        return hidden, state
+
+
+def _unroll(steps: int) -> int:
+    """Return how many steps of a recurrent loop to unroll: all, unless there are many."""
+    return min(steps, 8)
+
+
+@jax.custom_jvp
+def _recorded_states(
+    weight: Float[Array, "input_and_hidden gates"],
+    bias: Float[Array, " gates"],
+    x: Float[Array, "time *n slot input"],
+    state: LSTMState,
+    reset: Bool[Array, "time *n slot"],
+    gates: LSTMGates,
+    states: LSTMState,
+) -> Float[Array, "time *n slot hidden"]:
+    """Return recorded hidden states, with the derivative of the steps that computed them."""
+    del weight, bias, x, state, reset, gates
+    return states.hidden
+
+
+@_recorded_states.defjvp
+def _recorded_states_jvp(
+    primals: tuple[Any, ...], tangents: tuple[Any, ...]
+) -> tuple[Float[Array, "time *n slot hidden"], Float[Array, "time *n slot hidden"]]:
+    """Differentiate all steps: what does not depend on the step before is one product for all."""
+    weight, _, x, state, reset, gates, states = primals
+    weight_dot, bias_dot, x_dot, state_dot, *_ = tangents
+    size = x.shape[-1]
+    before = jax.tree.map(
+        lambda first, rows: jnp.concatenate([first[None], rows[:-1]]), state, states
+    ).where_not(reset)
+    products_dot = affine(jnp.concatenate([x, before.hidden], axis=-1), weight_dot, bias_dot)
+    products_dot = products_dot + x_dot @ weight[:size]
+    tanh_cell = jnp.tanh(states.cell)
+
+    def step(state_dot: LSTMState, row: Any) -> tuple[LSTMState, Float[Array, "*n slot hidden"]]:
+        products_dot, reset, gates, cell_before, tanh_cell = row
+        state_dot = state_dot.where_not(reset)
+        products_dot = products_dot + state_dot.hidden @ weight[size:]
+        i_dot, f_dot, g_dot, o_dot = jnp.split(products_dot, 4, axis=-1)
+        i, f, g, o = gates.input, gates.forget, gates.candidate, gates.output
+        cell_dot = (
+            f * state_dot.cell
+            + cell_before * f * (1 - f) * f_dot
+            + g * i * (1 - i) * i_dot
+            + i * (1 - g**2) * g_dot
+        )
+        hidden_dot = tanh_cell * o * (1 - o) * o_dot + o * (1 - tanh_cell**2) * cell_dot
+        return LSTMState(hidden_dot, cell_dot), hidden_dot
+
+    rows = (products_dot, reset, gates, before.cell, tanh_cell)
+    _, hidden_dot = jax.lax.scan(step, state_dot, rows, unroll=_unroll(len(x)))
+    return states.hidden, hidden_dot

@@ -5,7 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from dropin.models.layers import MLP
+from dropin.models import tape
+from dropin.models.layers import MLP, Linear, affine
 
 __all__ = ["RelationalBlock"]
 
@@ -76,11 +77,18 @@ class RelationalBlock(eqx.Module):
         """
         first, last = self.message.layers
         size = nodes.shape[1]
-        from_sender = nodes @ first.weight[:size]
-        from_receiver = receiver_nodes @ first.weight[size:] + first.bias[None]
+        from_sender = tape.layer(jnp.matmul, nodes, first.weight[:size])
+        from_receiver = tape.layer(affine, receiver_nodes, first.weight[size:], first.bias)
         total = jnp.zeros_like(from_receiver)
         for sender in range(nodes.shape[0]):  # One at a time: no array of all pairs is made.
             hidden = jax.nn.relu(from_sender[None, sender] + from_receiver)
             total = total + jnp.where(sends[:, sender, None], hidden, 0.0)
         num_messages = jnp.sum(sends, axis=1, dtype=nodes.dtype)
-        return total @ last.weight + num_messages[:, None] * last.bias[None]
+        return tape.layer(_sum_of_outputs, total, num_messages, last)
+
+
+def _sum_of_outputs(
+    total: Float[Array, "receiver hidden"], count: Float[Array, " receiver"], last: Linear
+) -> Float[Array, "receiver output"]:
+    """Return the sum of a layer's outputs, given the sum and the number of its inputs."""
+    return total @ last.weight + count[:, None] * last.bias[None]

@@ -75,10 +75,34 @@ class TypeNetwork(eqx.Module):
             The type vectors, and the memory to pass in with the next observation.
         """
         assert memory is not None
-        state = jax.tree.map(lambda rows: jnp.where(arrived[:, None], 0.0, rows), memory)
         x = self.second(jax.nn.relu(self.first(_append_shared(agents, shared))))
-        state = self.lstm(x, state)
+        state = self.lstm(x, memory.where_not(arrived))
         return self.last(jax.nn.relu(state.hidden)), state
+
+    def over_time(
+        self,
+        memory: TypeMemory,
+        agents: Float[Array, "time *n slot feature"],
+        shared: Float[Array, "time *n shared"],
+        arrived: Bool[Array, "time *n slot"],
+    ) -> tuple[Float[Array, "time *n slot type"], LSTMState]:
+        """Return the type vectors after each of several observations.
+
+        Only the LSTM goes step by step; the other layers are applied to all steps at once.
+
+        Args:
+            memory: The memory before the first observation.
+            agents: The features x of each agent.
+            shared: The shared features u.
+            arrived: Which agents have just arrived.
+
+        Returns:
+            The type vectors, and the memory after the last observation.
+        """
+        assert memory is not None
+        x = self.second(jax.nn.relu(self.first(_append_shared(agents, shared))))
+        hidden, memory = self.lstm.over_time(x, memory, arrived)
+        return self.last(jax.nn.relu(hidden)), memory
 
 
 class FeedforwardTypeNetwork(eqx.Module):
@@ -133,10 +157,21 @@ class FeedforwardTypeNetwork(eqx.Module):
         del memory, arrived
         return self.layers(_append_shared(agents, shared)), None
 
+    def over_time(
+        self,
+        memory: TypeMemory,
+        agents: Float[Array, "time *n slot feature"],
+        shared: Float[Array, "time *n shared"],
+        arrived: Bool[Array, "time *n slot"],
+    ) -> tuple[Float[Array, "time *n slot type"], None]:
+        """Return the type vectors for several observations; as for one, without memory."""
+        del memory, arrived
+        return self.layers(_append_shared(agents, shared)), None
+
 
 def _append_shared(
-    agents: Float[Array, "slot feature"], shared: Float[Array, " shared"]
-) -> Float[Array, "slot input"]:
+    agents: Float[Array, "*n slot feature"], shared: Float[Array, "*n shared"]
+) -> Float[Array, "*n slot input"]:
     """Append the shared features to the features of each agent."""
-    repeated = jnp.broadcast_to(shared[None], (agents.shape[0], shared.shape[0]))
-    return jnp.concatenate([agents, repeated], axis=1)
+    repeated = jnp.broadcast_to(shared[..., None, :], (*agents.shape[:-1], shared.shape[-1]))
+    return jnp.concatenate([agents, repeated], axis=-1)

@@ -22,7 +22,6 @@ from dropin.learners.base import (
 )
 from dropin.learners.value_based import ValueLearner
 from dropin.models.layers import MLP
-from dropin.models.type_inference import TypeMemory
 
 __all__ = ["SPEC", "DuelingConfig", "DuelingNetwork", "DuelingValueNetwork"]
 
@@ -40,13 +39,6 @@ class DuelingValueNetwork(ValueNetwork):
 
     state_value: MLP
     advantage: MLP
-
-    def infer_types(
-        self, memory: TypeMemory, inputs: LearnerInput
-    ) -> tuple[Float[Array, "slot type"], TypeMemory]:
-        """Return the type vector of every agent, and the memory afterwards."""
-        seen = inputs.observation
-        return self.type_network(memory, seen.agents, seen.shared, seen.arrived)
 
     def predict_values(
         self, types: Float[Array, "slot type"], inputs: LearnerInput, key: PRNGKeyArray
