@@ -50,6 +50,7 @@ imports: $(DEV)
 bench: $(DEV)
 	$(BIN)/python benchmarks/games.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/xla.py --quick
 
 # The pages of results, drawn anew from the runs that are kept in docs/results/learning.
 results: $(DEV)

@@ -76,12 +76,11 @@ def drop_step_rng() -> None:
     StepRNG.bits = bits
 
 
-def drop_options(*names: str) -> None:
-    """Use the opposite of these compiler options."""
+def set_option(name: str, value: bool) -> None:
+    """Compile with another value of an option."""
     from dropin._xla import compile as compile_module
 
-    unchanged = {k: v for k, v in compile_module.OPTIONS.items() if k not in names}
-    compile_module.OPTIONS = {**unchanged, **{n: not compile_module.OPTIONS[n] for n in names}}
+    compile_module.OPTIONS = {**compile_module.OPTIONS, name: value}
 
 
 CONTROL = "control"
@@ -93,8 +92,8 @@ DEVICES: dict[str, Callable[[], None]] = {
     "StepRNG": drop_step_rng,
 }
 OPTIONS: dict[str, Callable[[], None]] = {
-    "old emitters": lambda: drop_options("xla_cpu_use_fusion_emitters"),
-    MORE_THREADS: lambda: drop_options("xla_cpu_multi_thread_eigen"),
+    "new emitters": lambda: set_option("xla_cpu_use_fusion_emitters", False),
+    MORE_THREADS: lambda: set_option("xla_cpu_multi_thread_eigen", True),
 }
 SWITCHES = {NOTHING: lambda: None, CONTROL: lambda: None, **DEVICES, **OPTIONS}
 

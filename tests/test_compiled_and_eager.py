@@ -3,6 +3,7 @@
 Version 0.10.2 of jax miscompiles such a program on the CPU (jax issue 39103) and is excluded.
 """
 
+import os
 from typing import Any
 
 import equinox as eqx
@@ -19,6 +20,10 @@ from dropin.learners.config import TrainConfig
 from dropin.learners.replay_based import sample_transitions
 from dropin.learners.value_based import agent_model_loss, bootstrap_value
 
+pytestmark = pytest.mark.skipif(
+    os.environ.get("DROPIN_TEST_XLA") != "normal",
+    reason="about what the compiler does for users: make test-optimised",
+)
 ROWS = (3, 2100)
 """Few environments, and enough for XLA to choose other kernels."""
 

@@ -104,6 +104,7 @@ def test_the_code_on_a_page_runs(page):
         exec(compile(block, str(page), "exec"), {"__name__": "page"})
 
 
+@pytest.mark.slow
 def test_the_training_of_the_readme_runs(tmp_path, monkeypatch):
     """With less training."""
     monkeypatch.chdir(tmp_path)

@@ -215,6 +215,7 @@ def test_a_last_step_by_hand():
     assert not stopped.game.remaining.any()
 
 
+@pytest.mark.slow
 def test_compiled_steps_are_those_of_the_interpreter(rules):
     """Operation by operation, over the end of two episodes."""
     env = make("lbf", rules=rules, types=["H1", "H6"], horizon=3)
@@ -228,7 +229,7 @@ def test_compiled_steps_are_those_of_the_interpreter(rules):
         state = expected[0]
 
 
-@pytest.mark.parametrize("game", ["lbf", "wolfpack"])
+@pytest.mark.parametrize("game", ["lbf", pytest.param("wolfpack", marks=pytest.mark.slow)])
 def test_a_batch_of_environments_is_many_single_ones(game):
     env = make(game, types=["H1", "H2"], horizon=20)
     keys = jax.random.split(jax.random.key(9), 8)

@@ -30,7 +30,9 @@ def test_every_example_is_tested():
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name in ("demo.py", "insight.py") else ())
+        pytest.param(
+            name, marks=pytest.mark.slow if name in ("demo.py", "insight.py", "batch.py") else ()
+        )
         for name in SAYS
     ],
 )

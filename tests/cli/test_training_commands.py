@@ -131,6 +131,7 @@ def test_resume_of_a_finished_run_and_of_another_config(runs, capsys):
     assert "other settings (steps: 120, not 500)" in err
 
 
+@pytest.mark.slow
 def test_ctrl_c_makes_all_runs_save(runs, tmp_path):
     """As a terminal does: the signal goes to the whole group of the command."""
     # In the background of a shell it is ignored, and would be by what is started here.

@@ -32,7 +32,7 @@ def set_state(slow, here, random=None):
     slow.set_state(x, y, vx, vy, heading, here.present, here.time)
 
 
-@pytest.mark.parametrize("rules", ["paper", "reference"])
+@pytest.mark.parametrize("rules", [pytest.param("paper", marks=pytest.mark.slow), "reference"])
 def test_types_do_what_their_slow_versions_do(rules):
     """1000 positions each; where rounding decides, what is done a hair's breadth away counts."""
     env = make("fortattack", rules=rules, team_limit=3)

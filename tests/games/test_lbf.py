@@ -135,7 +135,7 @@ def step_many(game, agents, objects, time, actions):
     return game.step(StepRNG(jax.random.key(0)), State(agents, objects, time), actions)
 
 
-@pytest.mark.parametrize("team_limit", [3, 5])
+@pytest.mark.parametrize("team_limit", [pytest.param(3, marks=pytest.mark.slow), 5])
 @pytest.mark.parametrize("episodes", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_step_by_step_parity_with_the_slow_game(rules, team_limit, episodes):
     """Random joint actions, with teams that change at random in between."""

@@ -235,7 +235,9 @@ def grids(number, size=10, walls=25):
         yield start, goal, set(blocked), [*blocked, *nowhere]
 
 
-@pytest.mark.parametrize(("walls", "size"), [(6, 10), (50, 10), (400, 34)])
+@pytest.mark.parametrize(
+    ("walls", "size"), [(6, 10), (50, 10), pytest.param(400, 34, marks=pytest.mark.slow)]
+)
 def test_searches_find_the_first_step_on_grids_with_many_obstacles(walls, size):
     """Rows of more than 32 cells take more than one word of bits."""
     cases = list(grids(1000 if size == 10 else 200, size, walls))

@@ -274,7 +274,10 @@ def copy(tree):
     return jax.tree.map(lambda leaf: leaf.copy() if eqx.is_array(leaf) else leaf, tree)
 
 
-@pytest.mark.parametrize(("name", "seeds", "least"), [("dgn", 1, 1), ("maddpg", 6, 4)])
+@pytest.mark.parametrize(
+    ("name", "seeds", "least"),
+    [("dgn", 1, 1), pytest.param("maddpg", 6, 4, marks=pytest.mark.slow)],
+)
 def test_two_learn_a_matrix_game(name, seeds, least):
     """The actors of MADDPG may settle on a joint action that no one alone can improve."""
     env = matrix_game()

@@ -1,6 +1,7 @@
 """Training in a game with two sides."""
 
 import shutil
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -10,6 +11,7 @@ import pytest
 import tiny
 
 from dropin.core.errors import StoppedError
+from dropin.core.metrics import accumulate
 from dropin.env import make
 from dropin.evaluation.evaluate import run_episodes
 from dropin.learners.common import EpisodeReturns, episode_metrics
@@ -78,10 +80,17 @@ def test_the_metrics_of_a_rollout_are_those_of_a_plain_count():
             actions = jnp.where(jax.random.uniform(acting, (6,)) < 0.7, 7, 0)
             return jax.vmap(env.step)(jax.random.split(key, 6), states, actions)
 
-        steps = jax.lax.scan(step, states, jax.random.split(key, 150))[1]
-        return steps, episode_metrics(env, EpisodeReturns.zeros(6), steps)[1]
+        return jax.lax.scan(step, states, jax.random.split(key, 150))[1]
 
-    steps, metrics = jax.tree.map(np.asarray, play(jax.random.key(0)))
+    steps = play(jax.random.key(0))
+    running, metrics = EpisodeReturns.zeros(6), None
+    measure = eqx.filter_jit(partial(episode_metrics, env))
+    for start in range(0, 150, 10):  # In pieces, as the updates of a run.
+        piece = jax.tree.map(lambda leaf, start=start: leaf[start : start + 10], steps)
+        running, new = measure(running, piece)
+        metrics = new if metrics is None else accumulate(metrics, new)
+    assert metrics is not None
+    steps, metrics = jax.tree.map(np.asarray, (steps, metrics))
     hits = steps.events.hits[:, :, 0].any(axis=-1).sum()
     shots = steps.events.fired[:, :, 0].sum()
     assert 0 < hits < shots

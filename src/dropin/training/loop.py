@@ -3,6 +3,7 @@
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -159,6 +160,7 @@ def _finish(run: "Run", reporter: Reporter, wait: float = 0.0) -> Agent:
             if files.steps():
                 run.restore()
             else:
+                reporter.say("Compiling, which takes a while if it was not done before ...")
                 run.begin(reporter)
             done = run.train(reporter, interrupted)
         except OSError as error:
@@ -248,7 +250,11 @@ class Run:
         # A run that was killed before its first checkpoint starts anew.
         self.files.metrics.clear()
         self.files.evaluation.clear()
-        self.evaluate(reporter)
+        # Another thread compiles the training program meanwhile: a chunk without updates.
+        state = jax.tree.map(lambda leaf: leaf.copy() if eqx.is_array(leaf) else leaf, self.state)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(train_chunk, (self.env, self.learner, jnp.int32(0)), state)
+            self.evaluate(reporter)
         self.save(evaluated=True)
 
     def restore(self) -> None:
