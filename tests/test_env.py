@@ -286,6 +286,7 @@ def test_only_the_types_asked_for_are_drawn():
     assert set(np.unique(rollout(env, jax.random.key(0)).states.roster.type)) == {0, 1}
 
 
+@pytest.mark.slow
 def test_types_are_drawn_uniformly_and_kept_while_present():
     env = make("lbf", rules="reference", team_limit=5)
     states = jax.device_get(rollout(env, jax.random.key(3), 200, num_envs=200).states)

@@ -114,7 +114,8 @@ def test_a_random_policy_takes_every_action_equally_often():
     assert shares == pytest.approx(np.full(5, 0.2), abs=0.03)
 
 
-@pytest.mark.parametrize("rules", ["paper", pytest.param("reference", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("rules", ["paper", "reference"])
 def test_a_heuristic_in_the_learners_place_is_better_than_a_random_policy(rules):
     env = make("lbf", rules=rules, team_limit=3, types=["H8"])
     heuristic, random = (

@@ -298,7 +298,7 @@ IDLE_GUARD = ViewType("guard", "", lambda view: jnp.int32(0))
 IDLE_ATTACKER = ViewType("attacker", "", lambda view: jnp.int32(0), side=1)
 
 
-@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("rules", [pytest.param("paper", marks=pytest.mark.slow), "reference"])
 def test_step_by_step_parity_with_the_slow_game(rules):
     assert episodes_agree(rules, 3, 20) > 0
     assert episodes_agree(rules, 5, 5) > 0

@@ -45,6 +45,7 @@ def test_an_episode_is_played(rules):
     assert steps == 50 or terminated
 
 
+@pytest.mark.slow
 def test_wolfpack_passes_the_check_and_reports_shaping():
     env = gymnasium.make("dropin/Wolfpack-v0", rules="reference", render_mode="rgb_array")
     check_env(env.unwrapped)

@@ -11,26 +11,22 @@ What the networks compute while acting is recorded, and replayed for the gradien
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeVar
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from dropin.core.config import Checked, PlainDict
 from dropin.core.observation import Interface, Observation
+from dropin.learners.config import LearnerConfig
 from dropin.models import tape
 from dropin.models.agent_model import AgentModel
 from dropin.models.tape import Tape
 from dropin.models.type_inference import FeedforwardTypeNetwork, TypeMemory, TypeNetwork
 
 __all__ = [
-    "BASELINE_FORTATTACK_SIZES",
-    "FORTATTACK_SIZES",
-    "BaselineConfig",
-    "LearnerConfig",
     "LearnerInput",
     "LearnerNetwork",
     "Memory",
@@ -43,76 +39,6 @@ __all__ = [
     "num_features",
     "teammate_action_probs",
 ]
-
-
-@dataclass(frozen=True)
-class LearnerConfig(Checked):
-    """Settings of type inference, agent model and targets, with the sizes of LBF and Wolfpack."""
-
-    type_hidden_size: int = 100
-    """Both layers before the LSTM (paper: 100)."""
-    type_lstm_size: int = 100
-    """The LSTM (paper: 100)."""
-    type_vector_size: int = 70
-    """The type vector (the paper's figure: 70)."""
-    message_hidden_size: int = 30
-    """First layer of the agent model's edge and node networks (paper: 30)."""
-    embedding_size: int = 70
-    """Second layer of the same (paper: 70)."""
-    readout_hidden_size: int = 20
-    """Hidden layer before the action logits (paper: 20)."""
-    discount: float = 0.99
-    """gamma (the authors' program)."""
-    target: Literal["policy", "sarsa"] = "policy"
-    """What a target bootstraps from: the value of the next state under the policy, or the value of
-    the joint action that was taken in it."""
-
-    @property
-    def is_boltzmann(self) -> bool:
-        """Whether the policy is a Boltzmann policy; otherwise it is epsilon-greedy."""
-        return False
-
-    @property
-    def anneals_temperature(self) -> bool:
-        """Whether the temperature of a Boltzmann policy follows the schedule; otherwise it is 1."""
-        return True
-
-    @property
-    def is_recurrent(self) -> bool:
-        """Whether type vectors depend on earlier observations."""
-        return True
-
-
-FORTATTACK_SIZES: PlainDict = {
-    "type_hidden_size": 64,
-    "type_lstm_size": 128,
-    "type_vector_size": 128,
-    "message_hidden_size": 40,
-    "embedding_size": 70,
-    "readout_hidden_size": 128,
-}
-"""The sizes of FortAttack (the LSTM and the type vector are those of the authors' program; paper:
-64 and none)."""
-
-
-@dataclass(frozen=True)
-class BaselineConfig(LearnerConfig):
-    """Settings of the learners that only value their own actions."""
-
-    agent_model: bool = False
-    """Whether predicted actions are part of the input: QL-AM and GNN-AM."""
-    first_hidden_size: int = 70
-    """First layer of the value network (paper: 70)."""
-    second_hidden_size: int = 60
-    """Second layer of the value network (paper: 60)."""
-
-
-BASELINE_FORTATTACK_SIZES: PlainDict = {
-    **FORTATTACK_SIZES,
-    "first_hidden_size": 128,
-    "second_hidden_size": 128,
-}
-"""The sizes of FortAttack for the baselines."""
 
 
 class LearnerInput(eqx.Module):

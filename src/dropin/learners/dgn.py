@@ -15,8 +15,9 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from dropin.core.observation import Observation
 from dropin.core.specs import LearnerSpec
-from dropin.learners.base import BASELINE_FORTATTACK_SIZES, LearnerInput, Memory
+from dropin.learners.base import LearnerInput, Memory
 from dropin.learners.common import masked_sum
+from dropin.learners.config import BASELINE_FORTATTACK_SIZES
 from dropin.learners.gnn import GNNConfig, GNNNetwork
 from dropin.learners.replay_based import (
     LossTerms,

@@ -16,8 +16,6 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from dropin.core.observation import Interface
 from dropin.core.specs import LearnerSpec
 from dropin.learners.base import (
-    BASELINE_FORTATTACK_SIZES,
-    BaselineConfig,
     LearnerInput,
     LearnerNetwork,
     Prediction,
@@ -28,6 +26,7 @@ from dropin.learners.base import (
     num_features,
     teammate_action_probs,
 )
+from dropin.learners.config import BASELINE_FORTATTACK_SIZES, BaselineConfig
 from dropin.learners.value_based import ValueLearner
 from dropin.models.attention import Attention
 from dropin.models.layers import MLP, Linear

@@ -17,8 +17,6 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from dropin.core.observation import Interface
 from dropin.core.specs import LearnerSpec
 from dropin.learners.base import (
-    FORTATTACK_SIZES,
-    LearnerConfig,
     LearnerInput,
     LearnerNetwork,
     Prediction,
@@ -27,6 +25,7 @@ from dropin.learners.base import (
     make_type_network,
     num_features,
 )
+from dropin.learners.config import FORTATTACK_SIZES, LearnerConfig
 from dropin.learners.value_based import ValueLearner
 from dropin.models.agent_model import action_probs
 from dropin.models.coordination import (

@@ -15,13 +15,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from dropin.core.observation import Interface, Observation
 from dropin.core.specs import LearnerSpec
-from dropin.learners.base import (
-    BASELINE_FORTATTACK_SIZES,
-    LearnerInput,
-    Memory,
-    make_type_network,
-)
+from dropin.learners.base import LearnerInput, Memory, make_type_network
 from dropin.learners.common import masked_sum
+from dropin.learners.config import BASELINE_FORTATTACK_SIZES
 from dropin.learners.positions import (
     flat_input_size,
     flatten_input,

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 from dropin.core.metrics import Metric, Snapshot
 from dropin.core.observation import Interface, Observation, TimeStep
 from dropin.env import AnyEnv, AnyEnvState
-from dropin.learners.base import LearnerConfig, LearnerNetwork, Memory, NetworkPolicy
+from dropin.learners.base import LearnerNetwork, Memory, NetworkPolicy
 from dropin.learners.common import (
     EnvCarry,
     EpisodeReturns,
@@ -26,7 +26,7 @@ from dropin.learners.common import (
     reset_envs,
     update_target,
 )
-from dropin.learners.config import TrainConfig
+from dropin.learners.config import LearnerConfig, TrainConfig
 
 __all__ = ["AnyNetwork", "NetworkLearner", "TrainState"]
 

@@ -16,8 +16,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from dropin.core.observation import Interface, Observation
 from dropin.core.specs import LearnerSpec
 from dropin.learners.base import (
-    BASELINE_FORTATTACK_SIZES,
-    BaselineConfig,
     LearnerInput,
     LearnerNetwork,
     Memory,
@@ -27,6 +25,7 @@ from dropin.learners.base import (
     ValueNetwork,
     make_type_network,
 )
+from dropin.learners.config import BASELINE_FORTATTACK_SIZES, BaselineConfig
 from dropin.learners.positions import (
     UNASSIGNED,
     assign_positions,

@@ -17,11 +17,12 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from dropin.core.metrics import Mean, Metric
 from dropin.core.observation import Observation, TimeStep
 from dropin.env import AnyEnv
-from dropin.learners.base import LearnerConfig, LearnerInput, Memory
+from dropin.learners.base import LearnerInput, Memory
 from dropin.learners.common import (
     EnvCarry,
     epsilon_greedy,
 )
+from dropin.learners.config import LearnerConfig
 from dropin.learners.network_learner import AnyNetwork, NetworkLearner, TrainState
 from dropin.learners.replay import ReplayBuffer
 

@@ -16,17 +16,12 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from dropin.core.metrics import Mean, Metric
 from dropin.core.observation import TimeStep
 from dropin.env import AnyEnv
-from dropin.learners.base import (
-    LearnerConfig,
-    LearnerInput,
-    Memory,
-    RecordedStep,
-    ValueNetwork,
-)
+from dropin.learners.base import LearnerInput, Memory, RecordedStep, ValueNetwork
 from dropin.learners.common import (
     EnvCarry,
     epsilon_greedy,
 )
+from dropin.learners.config import LearnerConfig
 from dropin.learners.network_learner import AnyNetwork, NetworkLearner, TrainState
 from dropin.models.type_inference import TypeMemory
 

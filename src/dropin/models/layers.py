@@ -263,7 +263,7 @@ def _unroll(steps: int) -> int:
     return min(steps, 8)
 
 
-@jax.custom_jvp
+@jax.custom_vjp
 def _recorded_states(
     weight: Float[Array, "input_and_hidden gates"],
     bias: Float[Array, " gates"],
@@ -278,36 +278,43 @@ def _recorded_states(
     return states.hidden
 
 
-@_recorded_states.defjvp
-def _recorded_states_jvp(
-    primals: tuple[Any, ...], tangents: tuple[Any, ...]
-) -> tuple[Float[Array, "time *n slot hidden"], Float[Array, "time *n slot hidden"]]:
-    """Differentiate all steps: what does not depend on the step before is one product for all."""
-    weight, _, x, state, reset, gates, states = primals
-    weight_dot, bias_dot, x_dot, state_dot, *_ = tangents
+def _recorded_states_forward(*args: Any) -> tuple[Float[Array, "time *n slot hidden"], Any]:
+    return args[-1].hidden, args
+
+
+def _recorded_states_backward(args: Any, hidden_bar: Float[Array, "..."]) -> tuple[Any, ...]:
+    """Go back step by step for the states alone; then one product each for inputs and weights."""
+    weight, bias, x, state, reset, gates, states = args
     size = x.shape[-1]
     before = jax.tree.map(
         lambda first, rows: jnp.concatenate([first[None], rows[:-1]]), state, states
     ).where_not(reset)
-    products_dot = affine(jnp.concatenate([x, before.hidden], axis=-1), weight_dot, bias_dot)
-    products_dot = products_dot + x_dot @ weight[:size]
-    tanh_cell = jnp.tanh(states.cell)
 
-    def step(state_dot: LSTMState, row: Any) -> tuple[LSTMState, Float[Array, "*n slot hidden"]]:
-        products_dot, reset, gates, cell_before, tanh_cell = row
-        state_dot = state_dot.where_not(reset)
-        products_dot = products_dot + state_dot.hidden @ weight[size:]
-        i_dot, f_dot, g_dot, o_dot = jnp.split(products_dot, 4, axis=-1)
+    def step(state_bar: LSTMState, row: Any) -> tuple[LSTMState, Float[Array, "*n slot gates"]]:
+        hidden_bar, reset, gates, cell_before, cell = row
         i, f, g, o = gates.input, gates.forget, gates.candidate, gates.output
-        cell_dot = (
-            f * state_dot.cell
-            + cell_before * f * (1 - f) * f_dot
-            + g * i * (1 - i) * i_dot
-            + i * (1 - g**2) * g_dot
+        tanh_cell, hidden_bar = jnp.tanh(cell), hidden_bar + state_bar.hidden
+        cell_bar = state_bar.cell + hidden_bar * o * (1 - tanh_cell**2)
+        products_bar = jnp.concatenate(
+            [
+                cell_bar * g * i * (1 - i),
+                cell_bar * cell_before * f * (1 - f),
+                cell_bar * i * (1 - g**2),
+                hidden_bar * tanh_cell * o * (1 - o),
+            ],
+            axis=-1,
         )
-        hidden_dot = tanh_cell * o * (1 - o) * o_dot + o * (1 - tanh_cell**2) * cell_dot
-        return LSTMState(hidden_dot, cell_dot), hidden_dot
+        earlier = LSTMState(products_bar @ weight[size:].T, cell_bar * f)
+        return earlier.where_not(reset), products_bar
 
-    rows = (products_dot, reset, gates, before.cell, tanh_cell)
-    _, hidden_dot = jax.lax.scan(step, state_dot, rows, unroll=_unroll(len(x)))
-    return states.hidden, hidden_dot
+    rows = (hidden_bar, reset, gates, before.cell, states.cell)
+    last = jax.tree.map(jnp.zeros_like, state)
+    state_bar, products_bar = jax.lax.scan(step, last, rows, reverse=True, unroll=_unroll(len(x)))
+    products_bar = products_bar.reshape(-1, len(bias))
+    inputs = jnp.concatenate([x, before.hidden], axis=-1).reshape(-1, len(weight))
+    weight_bar, bias_bar = inputs.T @ products_bar, jnp.sum(products_bar, axis=0)
+    x_bar = (products_bar @ weight[:size].T).reshape(x.shape)
+    return weight_bar, bias_bar, x_bar, state_bar, None, None, None
+
+
+_recorded_states.defvjp(_recorded_states_forward, _recorded_states_backward)

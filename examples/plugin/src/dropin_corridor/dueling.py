@@ -13,13 +13,13 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from dropin import Interface, LearnerSpec
 from dropin.learners.base import (
-    LearnerConfig,
     LearnerInput,
     LearnerNetwork,
     Prediction,
     ValueNetwork,
     make_type_network,
 )
+from dropin.learners.config import LearnerConfig
 from dropin.learners.value_based import ValueLearner
 from dropin.models.layers import MLP
 
