@@ -187,6 +187,7 @@ def main() -> int:
     different = 0
     for name in chosen[part::parts]:
         found = tasks()[name]()
+        jax.clear_caches()  # Programs of many tasks together need too many memory maps.
         if given.action == "record":
             known = json.loads(VALUES.read_text()) if VALUES.exists() else {}
             known[name] = found
