@@ -5,12 +5,11 @@ Weights have shape [input, output], so that a layer computes `x @ weight + bias`
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
 from dropin.models import tape
 
@@ -278,11 +277,11 @@ def _recorded_states(
     return states.hidden
 
 
-def _recorded_states_forward(*args: Any) -> tuple[Float[Array, "time *n slot hidden"], Any]:
+def _recorded_states_forward(*args: PyTree) -> tuple[Float[Array, "time *n slot hidden"], PyTree]:
     return args[-1].hidden, args
 
 
-def _recorded_states_backward(args: Any, hidden_bar: Float[Array, "..."]) -> tuple[Any, ...]:
+def _recorded_states_backward(args: PyTree, hidden_bar: Float[Array, "..."]) -> tuple[PyTree, ...]:
     """Go back step by step for the states alone; then one product each for inputs and weights."""
     weight, bias, x, state, reset, gates, states = args
     size = x.shape[-1]
@@ -290,7 +289,7 @@ def _recorded_states_backward(args: Any, hidden_bar: Float[Array, "..."]) -> tup
         lambda first, rows: jnp.concatenate([first[None], rows[:-1]]), state, states
     ).where_not(reset)
 
-    def step(state_bar: LSTMState, row: Any) -> tuple[LSTMState, Float[Array, "*n slot gates"]]:
+    def step(state_bar: LSTMState, row: PyTree) -> tuple[LSTMState, Float[Array, "*n slot gates"]]:
         hidden_bar, reset, gates, cell_before, cell = row
         i, f, g, o = gates.input, gates.forget, gates.candidate, gates.output
         tanh_cell, hidden_bar = jnp.tanh(cell), hidden_bar + state_bar.hidden

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from itertools import compress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 from jax.custom_derivatives import SymbolicZero
@@ -60,7 +60,7 @@ def _using(head: _Head | None):
         _head.reset(token)
 
 
-def record(function: Callable[..., Result], *args: Any) -> tuple[Result, Tape]:
+def record(function: Callable[..., Result], *args: PyTree) -> tuple[Result, Tape]:
     """Call a function and keep what its layers compute.
 
     Args:
@@ -75,7 +75,7 @@ def record(function: Callable[..., Result], *args: Any) -> tuple[Result, Tape]:
         return function(*args), tuple(head.kept)
 
 
-def replay(tape: Tape, function: Callable[..., Result], *args: Any) -> Result:
+def replay(tape: Tape, function: Callable[..., Result], *args: PyTree) -> Result:
     """Call a function again, with the outputs of its layers from a tape.
 
     Args:
@@ -94,7 +94,7 @@ def replay(tape: Tape, function: Callable[..., Result], *args: Any) -> Result:
     return result
 
 
-def layer(function: Callable[..., Result], *args: Any) -> Result:
+def layer(function: Callable[..., Result], *args: PyTree) -> Result:
     """Compute the output of a layer; while a tape is replayed, take it from there.
 
     Layers under a `vmap`, `scan` or `jit` within the recorded function are not kept; they are
@@ -128,7 +128,7 @@ def replayed() -> PyTree:
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _recorded(function: Callable[..., Result], output: Result, *args: Any) -> Result:
+def _recorded(function: Callable[..., Result], output: Result, *args: PyTree) -> Result:
     """Return a recorded output, with the derivative of the function that computed it."""
     del function, args
     return output
@@ -136,13 +136,13 @@ def _recorded(function: Callable[..., Result], output: Result, *args: Any) -> Re
 
 @partial(_recorded.defjvp, symbolic_zeros=True)
 def _recorded_jvp(
-    function: Callable[..., Result], primals: tuple[Any, ...], tangents: tuple[Any, ...]
+    function: Callable[..., Result], primals: tuple[PyTree, ...], tangents: tuple[PyTree, ...]
 ) -> tuple[Result, Result]:
     leaves, structure = jax.tree.flatten(primals[1:])
     changes = jax.tree.leaves(tangents[1:], is_leaf=_is_zero)
     moving = [not _is_zero(change) for change in changes]
 
-    def of_moving(*values: Any) -> Result:
+    def of_moving(*values: PyTree) -> Result:
         given = iter(values)
         all_leaves = [
             next(given) if moves else leaf for leaf, moves in zip(leaves, moving, strict=True)
@@ -156,6 +156,6 @@ def _recorded_jvp(
     return primals[0], change
 
 
-def _is_zero(tangent: Any) -> bool:
+def _is_zero(tangent: PyTree) -> bool:
     """Return whether a tangent is known to be zero, since its primal is a constant."""
     return isinstance(tangent, SymbolicZero)
