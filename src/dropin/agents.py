@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
+from dropin._xla.random import split
 from dropin.core import registry
 from dropin.core.arrays import from_arrays, to_arrays
 from dropin.core.config import PlainDict, PlainMapping, from_dict
@@ -153,7 +154,7 @@ class AgentType(Type):
             return self.agent.act(key, observation, memory)
 
         own = jnp.arange(inputs.first, inputs.first + actors)
-        return jax.vmap(one)(jax.random.split(inputs.key, actors), own, memory)
+        return jax.vmap(one)(split(inputs.key, actors), own, memory)
 
 
 def as_observation(given: Observation | PlainMapping) -> Observation:

@@ -5,8 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dropin._xla.random import StepRNG, sample_categorical, threefry, uniform_to_index
+from dropin._xla.random import (
+    StepRNG,
+    categorical,
+    sample_categorical,
+    split,
+    threefry,
+    uniform,
+    uniform_to_index,
+)
 
+KEY = jax.random.key(7)
 ALMOST_ONE = np.float32(1 - 2**-24)
 """The largest number that `StepRNG.uniform` gives."""
 
@@ -157,17 +166,17 @@ weights = st.lists(st.sampled_from([0, 0, 1, 2, 3, 7, 100]), min_size=5, max_siz
 def test_sampling_agrees_with_a_search_through_the_running_sum(rows, numbers):
     probs = np.array([np.float32(row) / np.float32(sum(row)) for row in rows], np.float32)
     drawn = np.array(numbers, np.float32) * np.float32(2**-24)
-    for uniform in (drawn, np.full(3, ALMOST_ONE), np.zeros(3, np.float32)):
-        options = np.asarray(sample_categorical(jnp.asarray(probs), jnp.asarray(uniform)))
-        expected = [slow_sample(row, each) for row, each in zip(probs, uniform, strict=True)]
+    for samples in (drawn, np.full(3, ALMOST_ONE), np.zeros(3, np.float32)):
+        options = np.asarray(sample_categorical(jnp.asarray(probs), jnp.asarray(samples)))
+        expected = [slow_sample(row, each) for row, each in zip(probs, samples, strict=True)]
         assert options.tolist() == expected
         assert np.all(probs[np.arange(3), options] > 0)
 
 
 def test_options_are_drawn_as_often_as_their_probabilities_say():
     probs = jnp.array([0.1, 0.0, 0.6, 0.3, 0.0])
-    uniform = (jnp.arange(1000.0) + 0.5) / 1000
-    options = np.asarray(sample_categorical(jnp.broadcast_to(probs, (1000, 5)), uniform))
+    samples = (jnp.arange(1000.0) + 0.5) / 1000
+    options = np.asarray(sample_categorical(jnp.broadcast_to(probs, (1000, 5)), samples))
     assert np.bincount(options, minlength=5).tolist() == [100, 0, 600, 300, 0]
 
 
@@ -175,3 +184,34 @@ def test_an_impossible_option_is_not_drawn_if_the_sum_is_below_one():
     third = jnp.array([0.0, 0.3, 0.3, 0.3, 0.0], jnp.float32)
     assert int(sample_categorical(third, jnp.float32(ALMOST_ONE))) == 3
     assert int(sample_categorical(third, jnp.float32(0))) == 1
+
+
+@pytest.mark.parametrize("shape", [1, 3, (2, 16), (4, 3, 2)])
+def test_split_returns_the_keys_of_jax(shape):
+    for split_keys in (split, jax.jit(split, static_argnums=1)):
+        ours, theirs = split_keys(KEY, shape), jax.random.split(KEY, shape)
+        assert ours.shape == theirs.shape
+        assert bool(jnp.all(jax.random.key_data(ours) == jax.random.key_data(theirs)))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-0.3, 0.3), (2.0, 5.0)])
+def test_uniform_returns_the_numbers_of_jax(low, high):
+    for shape in ((), (7,), (3, 5)):
+        ours = jax.jit(lambda key, shape=shape: uniform(key, shape, low, high))(KEY)
+        assert bool(jnp.all(ours == jax.random.uniform(KEY, shape, minval=low, maxval=high)))
+
+
+def test_categorical_returns_the_options_of_jax():
+    logits = jax.random.normal(jax.random.key(5), (200, 6))
+    assert bool(jnp.all(categorical(KEY, logits) == jax.random.categorical(KEY, logits)))
+
+
+def test_keys_of_another_generator_are_split_by_jax():
+    key = jax.random.key(0, impl="rbg")
+    assert split(key, 3).dtype == key.dtype
+    assert bool(jnp.all(uniform(key, (4,)) == jax.random.uniform(key, (4,))))
+
+
+def test_splitting_needs_no_loop():
+    text = jax.jit(lambda key: jax.random.key_data(split(key, (4, 16)))).lower(KEY).as_text()
+    assert "while" not in text

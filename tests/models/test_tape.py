@@ -152,8 +152,8 @@ def test_the_weights_of_an_lstm_get_their_gradient_by_one_product(sequence):
     def loss(lstm):
         return jnp.sum(tape.replay(tapes, lstm.over_time, x, first, reset)[0])
 
-    # Four go back from a step to the one before it.
-    assert products(eqx.filter_grad(loss), lstm) == 1 + 4
+    # Four go back from a step to the one before it, and one is for the bias.
+    assert products(eqx.filter_grad(loss), lstm) == 1 + 4 + 1
 
 
 def test_a_type_network_at_once_is_the_one_step_by_step():

@@ -16,14 +16,11 @@ STEPS = 2000
 ARGUMENTS = [*tiny.ARGUMENTS, f"steps={STEPS}", "checkpoint_every=200"]
 
 
-def dropin(*arguments):
+def dropin(errors: Path, *arguments):
+    """Start a command; nobody reads while it runs, so a pipe could fill up and block it."""
     command = [sys.executable, "-m", "dropin.cli", "train", *arguments, "--report", "none"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def finish(process):
-    _, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
+    with errors.open("w") as file:
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=file)
 
 
 def size_of(path: Path) -> int:
@@ -39,7 +36,7 @@ def kill_once(process, directory, rng):
     alive = process.poll() is None
     if alive:
         os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
+    process.wait()
     return alive
 
 
@@ -52,19 +49,20 @@ def uninterrupted(tmp_path_factory):
 
 def check_killed(uninterrupted, directory, kills, seed):
     rng = random.Random(seed)
-    killed = 0
-    process = dropin("lbf", "gpl-q", *ARGUMENTS, "--directory", str(directory))
+    killed, errors = 0, directory.with_suffix(".errors")
+    process = dropin(errors, "lbf", "gpl-q", *ARGUMENTS, "--directory", str(directory))
     while killed < kills:
         if kill_once(process, directory, rng):
             killed += 1
         else:  # It came to its end: there is nothing left to kill, so start over.
             shutil.rmtree(directory)
         if (directory / "run.json").exists():
-            process = dropin("--resume", str(directory))
+            process = dropin(errors, "--resume", str(directory))
         else:
             shutil.rmtree(directory, ignore_errors=True)
-            process = dropin("lbf", "gpl-q", *ARGUMENTS, "--directory", str(directory))
-    finish(process)
+            process = dropin(errors, "lbf", "gpl-q", *ARGUMENTS, "--directory", str(directory))
+    process.wait(timeout=300)
+    assert process.returncode == 0, errors.read_text()
     for name in ("metrics.csv", "evaluation.csv", "agent.safetensors"):
         assert (directory / name).read_bytes() == (uninterrupted / name).read_bytes(), name
 

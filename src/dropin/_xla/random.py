@@ -1,12 +1,23 @@
-"""The random numbers of one environment step, drawn in one block."""
+"""Random numbers: those of `jax.random`, faster on the CPU, and those of one step in one block."""
 
 import math
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
 
-__all__ = ["StepRNG", "sample_categorical", "threefry", "uniform_to_index"]
+__all__ = [
+    "StepRNG",
+    "categorical",
+    "sample_categorical",
+    "split",
+    "threefry",
+    "uniform",
+    "uniform_to_index",
+]
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
@@ -14,9 +25,11 @@ _COUNTER_TAG = 0x64696365
 """Keeps the numbers distinct from those that `jax.random` draws from the same key."""
 
 
-def threefry(
-    key: UInt32[Array, " 2"], x: UInt32[Array, " n"], y: UInt32[Array, " n"]
-) -> UInt32[Array, "2 n"]:
+Words = TypeVar("Words", np.ndarray, Array)
+"""An array of 32-bit words, of NumPy or of JAX."""
+
+
+def threefry(key: Words, x: Words, y: Words) -> Words:
     """Return Threefry-2x32 with 20 rounds (Salmon et al., 2011) of the counters (x, y).
 
     `jax.random` uses the same function, but on the CPU runs it as a loop over arrays. Unrolled, it
@@ -26,16 +39,98 @@ def threefry(
         key: The two words of the key.
         x: The first word of each counter.
         y: The second word of each counter.
+
+    Returns:
+        The two words for each counter, [2, n], by NumPy if the arguments are NumPy arrays.
     """
-    keys = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(_PARITY))
+    xp: Any = np if isinstance(x, np.ndarray) else jnp
+    k: Any = key
+    keys = (k[0], k[1], k[0] ^ k[1] ^ xp.uint32(_PARITY))
     x, y = x + keys[0], y + keys[1]
     for group in range(5):
         for rotation in _ROTATIONS[group % 2]:
             x = x + y
             y = ((y << rotation) | (y >> (32 - rotation))) ^ x
         x = x + keys[(group + 1) % 3]
-        y = y + keys[(group + 2) % 3] + jnp.uint32(group + 1)
-    return jnp.stack([x, y])
+        y = y + (keys[(group + 2) % 3] + xp.uint32(group + 1))
+    return xp.stack([x, y])
+
+
+def split(key: PRNGKeyArray, shape: int | tuple[int, ...] = 2) -> PRNGKeyArray:
+    """Return the keys that `jax.random.split` returns.
+
+    On the CPU, JAX runs Threefry as a loop of many small operations; see `threefry`. Outside of
+    compiled functions NumPy computes the keys, so that no program has to be compiled (`device_put`
+    compiles none, `jnp.asarray` one for every shape).
+
+    Args:
+        key: A random key, used for nothing else.
+        shape: How many keys, or the shape of the array of keys.
+    """
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not _is_threefry(key):
+        return jax.random.split(key, shape)
+    words = _threefry_of_shape(key, shape)
+    if isinstance(words, np.ndarray):
+        data = jax.device_put(np.moveaxis(words, 0, -1))
+    else:
+        data = jnp.moveaxis(words, 0, -1)
+    return jax.random.wrap_key_data(data, impl=jax.random.key_impl(key))
+
+
+def uniform(
+    key: PRNGKeyArray, shape: tuple[int, ...] = (), minval: float = 0.0, maxval: float = 1.0
+) -> Float[Array, "..."]:
+    """Return the 32-bit floats that `jax.random.uniform` returns.
+
+    Outside of compiled functions NumPy computes them, and rounds as a compiled program does.
+
+    Args:
+        key: A random key, used for nothing else.
+        shape: The shape of the result.
+        minval: The smallest value.
+        maxval: The upper bound, which is not reached.
+    """
+    if not _is_threefry(key):
+        return jax.random.uniform(key, shape, minval=minval, maxval=maxval)
+    words = _threefry_of_shape(key, shape)
+    low, high = np.float32(minval), np.float32(maxval)
+    if isinstance(words, np.ndarray):
+        bits = ((words[0] ^ words[1]) >> 9) | np.uint32(0x3F800000)
+        # A product and a sum are rounded once.
+        scaled = (bits.view(np.float32) - np.float32(1)).astype(np.float64) * (high - low) + low
+        return jax.device_put(np.maximum(low, scaled.astype(np.float32)))
+    bits = ((words[0] ^ words[1]) >> 9) | jnp.uint32(0x3F800000)
+    floats = jax.lax.bitcast_convert_type(bits, jnp.float32) - 1.0
+    return jnp.maximum(low, floats * (high - low) + low)
+
+
+def categorical(key: PRNGKeyArray, logits: Float[Array, "*n option"]) -> Int[Array, "*n"]:
+    """Return what `jax.random.categorical` returns: options drawn with probability softmax(logits).
+
+    Args:
+        key: A random key, used for nothing else.
+        logits: The logits of the options.
+    """
+    noise = uniform(key, logits.shape, minval=float(np.finfo(np.float32).tiny))
+    return jnp.argmax(logits - jnp.log(-jnp.log(noise)), axis=-1)
+
+
+def _is_threefry(key: PRNGKeyArray) -> bool:
+    """Return whether keys and numbers are those of JAX's default generator."""
+    is_default = str(jax.random.key_impl(key)) == "threefry2x32"
+    return is_default and jax.config.values["jax_threefry_partitionable"]
+
+
+def _threefry_of_shape(key: PRNGKeyArray, shape: tuple[int, ...]) -> np.ndarray | Array:
+    """Return Threefry of the counters 0, 1, ... in an array of this shape, as [2, *shape]."""
+    data = jax.random.key_data(key)
+    if isinstance(data, Tracer):
+        count = jnp.arange(math.prod(shape), dtype=jnp.uint32)
+        return threefry(data, jnp.zeros_like(count), count).reshape(2, *shape)
+    count = np.arange(math.prod(shape), dtype=np.uint32)
+    with np.errstate(over="ignore"):
+        return threefry(np.asarray(data), np.zeros_like(count), count).reshape(2, *shape)
 
 
 class StepRNG:

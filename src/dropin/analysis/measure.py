@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
 from dropin._xla.compile import compiled
+from dropin._xla.random import split
 from dropin.agents import Agent, agent_policy
 from dropin.core.errors import InputError
 from dropin.core.observation import Observation, TimeStep
@@ -135,8 +136,8 @@ def _measure_steps(
 ) -> PyTree:
     """Return the measured values [time, env, ...] of `size` = (steps, environments)."""
     steps, num_envs = size
-    reset_key, play_key = jax.random.split(key)
-    states, observations = jax.vmap(env.reset)(jax.random.split(reset_key, num_envs))
+    reset_key, play_key = split(key)
+    states, observations = jax.vmap(env.reset)(split(reset_key, num_envs))
     memory = jax.vmap(lambda _: policy.init_memory(env.slots))(jnp.arange(num_envs))
 
     def one_env(
@@ -152,10 +153,10 @@ def _measure_steps(
         return (following, step.observation, memory), values
 
     def all_envs(carry: PyTree, key: PRNGKeyArray) -> PyTree:
-        return jax.vmap(one_env)(*jax.random.split(key, (2, num_envs)), *carry)
+        return jax.vmap(one_env)(*split(key, (2, num_envs)), *carry)
 
     carry = (states, observations, memory)
-    return jax.lax.scan(all_envs, carry, jax.random.split(play_key, steps))[1]
+    return jax.lax.scan(all_envs, carry, split(play_key, steps))[1]
 
 
 _measure = compiled(_measure_steps)

@@ -11,7 +11,7 @@ from jaxtyping import PyTree
 
 from dropin.core.errors import InputError
 
-__all__ = ["array_paths", "from_arrays", "to_arrays"]
+__all__ = ["array_paths", "from_arrays", "to_arrays", "zeros_like"]
 
 Tree = TypeVar("Tree")
 
@@ -47,9 +47,26 @@ def from_arrays(template: Tree, arrays: Mapping[str, np.ndarray], source: object
                 f"{source} does not fit: array {name!r} is {array.dtype} {array.shape}, not"
                 f" {bits.dtype} {bits.shape}."
             )
-        leaves.append(_unbits(jnp.asarray(array), leaf))
+        leaves.append(_unbits(jax.device_put(array), leaf))
     dynamic, static = eqx.partition(template, _is_array)
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(dynamic), leaves), static)
+
+
+def zeros_like(template: Tree) -> Tree:
+    """Return a pytree like the template, with zeros in it.
+
+    Args:
+        template: A pytree of arrays, or of their shapes.
+    """
+
+    def zeros(leaf: PyTree) -> PyTree:
+        if not _is_array(leaf):
+            return leaf
+        bits = jax.eval_shape(_bits, leaf)
+        # From NumPy, by `device_put`: no program has to be compiled.
+        return _unbits(jax.device_put(np.zeros(bits.shape, bits.dtype)), leaf)
+
+    return jax.tree.map(zeros, template)
 
 
 def _is_array(leaf: PyTree) -> bool:

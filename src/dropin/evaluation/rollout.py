@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from dropin._xla.compile import compiled
+from dropin._xla.random import split
 from dropin.core.metrics import Mean
 from dropin.core.observation import Observation
 from dropin.env import AnyEnv, AnyEnvState, nonfinite_slots
@@ -54,8 +55,8 @@ def _rollout(
         num_envs: Number of parallel environments.
         episodes: Number of episodes of each environment.
     """
-    reset_key, step_key = jax.random.split(key)
-    states, observation = jax.vmap(env.reset)(jax.random.split(reset_key, num_envs))
+    reset_key, step_key = split(key)
+    states, observation = jax.vmap(env.reset)(split(reset_key, num_envs))
     memory = jax.vmap(lambda _: policy.init_memory(env.slots))(jnp.arange(num_envs))
     zeros = jnp.zeros((num_envs, episodes))
 
@@ -66,7 +67,7 @@ def _rollout(
         return jnp.any(carry.finished < episodes)
 
     def step(carry: _Carry) -> _Carry:
-        keys = jax.random.split(jax.random.fold_in(step_key, carry.step), (2, num_envs))
+        keys = split(jax.random.fold_in(step_key, carry.step), (2, num_envs))
         actions, memory = jax.vmap(act)(keys[0], carry.state, carry.observation, carry.memory)
         state, time_step = jax.vmap(env.step)(keys[1], carry.state, actions)
         running_return = carry.running_return + time_step.reward
@@ -138,4 +139,4 @@ def _events(env: AnyEnv, states: AnyEnvState) -> PyTree:
     return jax.vmap(one)(states.game)
 
 
-rollout = compiled(_rollout)
+rollout = compiled(_rollout, quick=True)

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
+from dropin._xla.random import categorical, split
 from dropin.core.observation import Interface, Observation
 from dropin.learners.config import LearnerConfig
 from dropin.models import tape
@@ -399,12 +400,12 @@ class NetworkPolicy(eqx.Module):
         self, key: PRNGKeyArray, observation: Observation, memory: Memory, mode: str = "greedy"
     ) -> tuple[Int[Array, ""], Prediction, Memory]:
         """Choose an action as `act` does; also return the prediction behind it."""
-        arriving, thinking, acting = jax.random.split(key, 3)
+        arriving, thinking, acting = split(key, 3)
         memory = self.network.on_arrival(memory, observation, arriving)
         prediction, memory = self.network(memory, observation, thinking)
         if mode == "greedy":
             return jnp.argmax(prediction.q_values).astype(jnp.int32), prediction, memory
-        sampled = jax.random.categorical(acting, prediction.q_values / self.temperature)
+        sampled = categorical(acting, prediction.q_values / self.temperature)
         return sampled.astype(jnp.int32), prediction, memory
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
+from dropin._xla.random import split, uniform
 from dropin.core.metrics import Difference, Mean, Metric, Sum
 from dropin.core.observation import Observation, TimeStep
 from dropin.env import AnyEnv, AnyEnvState
@@ -44,7 +45,7 @@ def reset_envs(
         num_envs: Number of parallel environments.
         key: A random key, used for nothing else.
     """
-    resetting, arriving = jax.random.split(key, (2, num_envs))
+    resetting, arriving = split(key, (2, num_envs))
     states, observation = jax.vmap(env.reset)(resetting)
     memory = jax.vmap(lambda _: network.init_memory(env.slots))(jnp.arange(num_envs))
     return states, observation, jax.vmap(network.on_arrival)(memory, observation, arriving)
@@ -143,9 +144,9 @@ def epsilon_greedy(
     q_values: Float[Array, " action"], epsilon: Float[Array, ""], key: PRNGKeyArray
 ) -> Int[Array, ""]:
     """Return the best action or, with probability epsilon, a uniformly random one."""
-    uniform = jax.random.uniform(key, (2,))
-    random_action = (uniform[0] * q_values.shape[0]).astype(jnp.int32)
-    return jnp.where(uniform[1] < epsilon, random_action, jnp.argmax(q_values).astype(jnp.int32))
+    drawn = uniform(key, (2,))
+    random_action = (drawn[0] * q_values.shape[0]).astype(jnp.int32)
+    return jnp.where(drawn[1] < epsilon, random_action, jnp.argmax(q_values).astype(jnp.int32))
 
 
 def values_of_actions(

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from dropin._xla.random import split
 from dropin.core.metrics import Metric, Snapshot
 from dropin.core.observation import Interface, Observation, TimeStep
 from dropin.env import AnyEnv, AnyEnvState
@@ -66,7 +67,7 @@ class NetworkLearner(Generic[Config]):
 
     def init(self, key: PRNGKeyArray, env: AnyEnv) -> PyTree:
         """Return the train state before the first update."""
-        network_key, state_key = jax.random.split(key)
+        network_key, state_key = split(key)
         network = self.make_network(env.interface, self.config, key=network_key)
         return self.init_with(network, state_key, env)
 
@@ -79,7 +80,7 @@ class NetworkLearner(Generic[Config]):
             key: A random key, used for nothing else.
             env: The environment.
         """
-        key, reset_key = jax.random.split(key)
+        key, reset_key = split(key)
         num_envs = self.training.num_envs
         states, observation, memory = reset_envs(env, network, num_envs, reset_key)
         state = TrainState(

@@ -6,11 +6,11 @@ on entering and keeps it until it leaves, so that all positions are used in trai
 
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from dropin._xla.random import uniform
 from dropin.core.errors import InputError
 from dropin.core.observation import Interface, Observation
 from dropin.learners.base import LearnerInput, teammate_action_probs
@@ -55,7 +55,7 @@ def assign_positions(
             )
     total = max_agents_per_side * (max(sides) + 1)
     index = np.arange(total)
-    uniform = jax.random.uniform(key, (len(sides), total))
+    drawn = uniform(key, (len(sides), total))
     # Agents that were there before the learner have no position yet either.
     new = observation.present & (observation.arrived | (positions == UNASSIGNED))
     settled = observation.present & ~new
@@ -66,7 +66,7 @@ def assign_positions(
             assigned.append(jnp.int32(0))
             continue
         free = ~taken & (index // max_agents_per_side == side)
-        random_free = jnp.argmax(jnp.where(free, uniform[slot], -1.0))
+        random_free = jnp.argmax(jnp.where(free, drawn[slot], -1.0))
         own = jnp.where(new[slot], random_free, positions[slot])
         taken = taken | (new[slot] & (index == own))
         assigned.append(own.astype(jnp.int32))

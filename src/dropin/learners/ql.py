@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from dropin._xla.random import split
 from dropin.core.observation import Interface, Observation
 from dropin.core.specs import LearnerSpec
 from dropin.learners.base import (
@@ -76,7 +76,7 @@ class QLNetwork(LearnerNetwork[QLValueNetwork, QLConfig]):
     """The networks of QL and QL-AM."""
 
     def __init__(self, interface: Interface, config: QLConfig, *, key: PRNGKeyArray):
-        keys = jax.random.split(key, 4)
+        keys = split(key, 4)
         input_size = flat_input_size(interface, config.max_agents_per_side, config.agent_model)
         input_size += len(interface.shared_features)
         sizes = [

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
+from dropin._xla.random import split
 from dropin.core.metrics import Mean, Metric
 from dropin.core.observation import Observation, TimeStep
 from dropin.env import AnyEnv
@@ -169,7 +170,7 @@ class ReplayLearner(NetworkLearner[Config]):
         Returns:
             The train state afterwards, and the metrics of the update.
         """
-        key, rollout_key, sample_key, loss_key = jax.random.split(state.key, 4)
+        key, rollout_key, sample_key, loss_key = split(state.key, 4)
         carry, stored, steps = self.collect_rollout(env, state, rollout_key)
         replay = state.replay.add(stored)
         batch = sample_transitions(replay, sample_key, self.config.batch_size)
@@ -201,7 +202,7 @@ class ReplayLearner(NetworkLearner[Config]):
             carry: EnvCarry, key: PRNGKeyArray
         ) -> tuple[EnvCarry, tuple[StoredStep, TimeStep]]:
             states, observation, memory = carry
-            arriving, acting, stepping = jax.random.split(key, (3, self.training.num_envs))
+            arriving, acting, stepping = split(key, (3, self.training.num_envs))
             act = jax.vmap(network.act_all, in_axes=(0, 0, None, 0))
             actions = act(memory, observation, epsilon, acting)
             states, step = jax.vmap(env.step_all)(stepping, states, actions)
@@ -216,7 +217,7 @@ class ReplayLearner(NetworkLearner[Config]):
             )
             return (states, observation, memory), (stored, step)
 
-        keys = jax.random.split(key, self.training.rollout_length)
+        keys = split(key, self.training.rollout_length)
         carry, (stored, steps) = jax.lax.scan(env_step, state.carry, keys)
         return carry, stored, steps
 
@@ -231,7 +232,7 @@ class ReplayLearner(NetworkLearner[Config]):
             batch: Transitions, with a leading axis [batch].
             key: A random key, used for nothing else.
         """
-        keys = jax.random.split(key, len(batch.episode_done))
+        keys = split(key, len(batch.episode_done))
         terms = jax.vmap(network.loss_terms, in_axes=(None, 0, 0))(target, batch, keys)
         value_loss, auxiliary_loss = terms.means
         return value_loss + auxiliary_loss, (value_loss, auxiliary_loss)
@@ -269,7 +270,7 @@ def epsilon_greedy_all(
     q_values: Float[Array, "controlled action"], epsilon: Float[Array, ""], key: PRNGKeyArray
 ) -> Int[Array, " controlled"]:
     """Return an epsilon-greedy action for each controlled agent."""
-    keys = jax.random.split(key, len(q_values))
+    keys = split(key, len(q_values))
     return jax.vmap(epsilon_greedy, in_axes=(0, None, 0))(q_values, epsilon, keys)
 
 

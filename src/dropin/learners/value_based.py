@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from dropin._xla.random import categorical, split
 from dropin.core.metrics import Mean, Metric
 from dropin.core.observation import TimeStep
 from dropin.env import AnyEnv
@@ -85,7 +86,7 @@ class ValueLearner(NetworkLearner[Config]):
         Returns:
             The train state afterwards, and the metrics of the update.
         """
-        key, rollout_key, target_key = jax.random.split(state.key, 3)
+        key, rollout_key, target_key = split(state.key, 3)
         rollout, carry = self.collect_rollout(env, state, rollout_key)
         targets, target_memory = self.td_targets(state, rollout, target_key)
         gradients, losses = eqx.filter_grad(self.loss, has_aux=True)(
@@ -150,7 +151,7 @@ class ValueLearner(NetworkLearner[Config]):
             carry: EnvCarry, key: PRNGKeyArray
         ) -> tuple[EnvCarry, tuple[RecordedStep, TimeStep, Int[Array, "env slot"] | None]]:
             states, observation, memory = carry
-            keys = jax.random.split(key, (4, self.training.num_envs))
+            keys = split(key, (4, self.training.num_envs))
             thinking, acting, stepping, arriving = keys
             prediction, memory, recorded = jax.vmap(network.forward)(memory, observation, thinking)
             action = jax.vmap(choose)(prediction.q_values, acting)
@@ -159,7 +160,7 @@ class ValueLearner(NetworkLearner[Config]):
             memory = jax.vmap(network.on_arrival)(memory, observation, arriving)
             return (states, observation, memory), (recorded, time_step, memory.positions)
 
-        keys = jax.random.split(key, self.training.rollout_length + 1)
+        keys = split(key, self.training.rollout_length + 1)
         # A loop and not four copies of the environment: those take most of the compile time.
         carry, (recorded, steps, positions) = jax.lax.scan(env_step, state.carry, keys[:-1])
         _, observation, memory = carry
@@ -209,7 +210,7 @@ class ValueLearner(NetworkLearner[Config]):
                 return target.value_of_taken(prediction, actions, inputs.observation.present)
             return bootstrap_value(self.config.is_boltzmann, prediction.q_values, temperature)
 
-        keys = jax.random.split(key, steps.terminated.shape)
+        keys = split(key, steps.terminated.shape)
         next_values = jax.vmap(jax.vmap(next_value))(types, rollout.next_inputs, next_actions, keys)
         not_done = jnp.where(steps.done, 0.0, next_values)
         return steps.reward + self.config.discount * not_done, memory
@@ -232,7 +233,7 @@ def select_action(
         key: A random key, used for nothing else.
     """
     if is_boltzmann:
-        return jax.random.categorical(key, q_values / temperature).astype(jnp.int32)
+        return categorical(key, q_values / temperature).astype(jnp.int32)
     return epsilon_greedy(q_values, epsilon, key)
 
 

@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from dropin._xla.random import split
+from dropin._xla.rows import add_row, matmul_rows
 from dropin.models import tape
 from dropin.models.layers import MLP, Linear
 
@@ -215,7 +217,7 @@ class CoordinationGraph(eqx.Module):
         *,
         key: PRNGKeyArray,
     ):
-        individual_key, pair_key = jax.random.split(key)
+        individual_key, pair_key = split(key)
         self.individual = MLP(
             [2 * type_size, hidden_size, hidden_size, num_actions], key=individual_key
         )
@@ -263,8 +265,9 @@ def _first_pair_layer(
     """Apply the first layer of the pair network to agent, partner and learner of all pairs."""
     size = type_vectors.shape[1]
     agent, partner, learner = (first.weight[n * size : (n + 1) * size] for n in range(3))
-    hidden = (type_vectors @ agent + type_vectors[:1] @ learner + first.bias[None])[None]
-    return hidden + other_rows(type_vectors @ partner)
+    of_agent = add_row(matmul_rows(type_vectors, agent), first.bias)
+    hidden = of_agent + matmul_rows(type_vectors[:1], learner)
+    return hidden[None] + other_rows(matmul_rows(type_vectors, partner))
 
 
 def joint_action_value(

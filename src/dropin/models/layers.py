@@ -4,13 +4,16 @@ Weights have shape [input, output], so that a layer computes `x @ weight + bias`
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
+from dropin._xla.random import split, uniform
+from dropin._xla.rows import add_row, matmul_rows, sum_rows
 from dropin.models import tape
 
 __all__ = ["LSTM", "MLP", "LSTMState", "Linear", "affine", "init_weights"]
@@ -21,8 +24,8 @@ def init_weights(
 ) -> tuple[Float[Array, "input output"], Float[Array, " output"]]:
     """Draw the initial weight matrix and bias of a layer, uniform in [-bound, bound).
 
-    The number of samples drawn is rounded up to a power of two and the surplus is dropped, so that
-    networks with many different layer sizes compile only a few sampling programs.
+    The number of samples drawn is rounded up to a power of two and the surplus is dropped. This
+    decides nothing but the bits that a seed gives.
 
     Args:
         key: A random key.
@@ -34,17 +37,14 @@ def init_weights(
         The weight matrix and the bias.
     """
     num_samples = 1 << ((input_size + 1) * output_size - 1).bit_length()
-    samples = jax.random.uniform(key, (num_samples,), minval=-bound, maxval=bound)
-    return _weight_and_bias(samples, input_size, output_size)
-
-
-@partial(jax.jit, static_argnums=(1, 2))
-def _weight_and_bias(
-    samples: Float[Array, " sample"], input_size: int, output_size: int
-) -> tuple[Float[Array, "input output"], Float[Array, " output"]]:
-    """Cut the weight matrix and the bias out of a long vector, in one compiled program."""
-    rows = samples[: (input_size + 1) * output_size].reshape(input_size + 1, output_size)
-    return rows[:-1], rows[-1]
+    samples = uniform(key, (num_samples,), minval=-bound, maxval=bound)
+    used = (input_size + 1) * output_size
+    if isinstance(samples, Tracer):
+        rows = samples[:used].reshape(input_size + 1, output_size)
+        return rows[:-1], rows[-1]
+    # Cut out by NumPy: no program has to be compiled.
+    rows = np.asarray(samples)[:used].reshape(input_size + 1, output_size)
+    return jax.device_put(rows[:-1]), jax.device_put(rows[-1])
 
 
 class Linear(eqx.Module):
@@ -73,7 +73,7 @@ def affine(
     x: Float[Array, "*n input"], weight: Float[Array, "input output"], bias: Float[Array, " output"]
 ) -> Float[Array, "*n output"]:
     """Return `x @ weight + bias`."""
-    return x @ weight + jnp.expand_dims(bias, range(x.ndim - 1))
+    return add_row(matmul_rows(x, weight), bias)
 
 
 class MLP(eqx.Module):
@@ -87,7 +87,7 @@ class MLP(eqx.Module):
     layers: tuple[Linear, ...]
 
     def __init__(self, sizes: Sequence[int], *, key: PRNGKeyArray):
-        keys = jax.random.split(key, len(sizes) - 1)
+        keys = split(key, len(sizes) - 1)
         layer_sizes = zip(sizes[:-1], sizes[1:], keys, strict=True)
         self.layers = tuple(
             Linear(input_size, output_size, key=layer_key)
@@ -132,11 +132,11 @@ def _affine_of_parts(
     parts: Sequence[Float[Array, "..."]], first: Linear
 ) -> Float[Array, "*n output"]:
     """Apply a layer to the concatenation of arrays, as the sum of a product for each."""
-    total, start = jnp.expand_dims(first.bias, range(parts[0].ndim - 1)), 0
+    products, start = [], 0
     for part in parts:
-        total = total + part @ first.weight[start : start + part.shape[-1]]
+        products.append(matmul_rows(part, first.weight[start : start + part.shape[-1]]))
         start += part.shape[-1]
-    return total
+    return add_row(sum(products[1:], products[0]), first.bias)
 
 
 class LSTMState(eqx.Module):
@@ -311,7 +311,7 @@ def _recorded_states_backward(args: PyTree, hidden_bar: Float[Array, "..."]) -> 
     state_bar, products_bar = jax.lax.scan(step, last, rows, reverse=True, unroll=_unroll(len(x)))
     products_bar = products_bar.reshape(-1, len(bias))
     inputs = jnp.concatenate([x, before.hidden], axis=-1).reshape(-1, len(weight))
-    weight_bar, bias_bar = inputs.T @ products_bar, jnp.sum(products_bar, axis=0)
+    weight_bar, bias_bar = inputs.T @ products_bar, sum_rows(products_bar)
     x_bar = (products_bar @ weight[:size].T).reshape(x.shape)
     return weight_bar, bias_bar, x_bar, state_bar, None, None, None
 

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from dropin._xla.rows import matmul_rows
 from dropin.models import tape
 from dropin.models.layers import MLP, Linear, affine
 
@@ -77,7 +78,7 @@ class RelationalBlock(eqx.Module):
         """
         first, last = self.message.layers
         size = nodes.shape[1]
-        from_sender = tape.layer(jnp.matmul, nodes, first.weight[:size])
+        from_sender = tape.layer(matmul_rows, nodes, first.weight[:size])
         from_receiver = tape.layer(affine, receiver_nodes, first.weight[size:], first.bias)
         total = jnp.zeros_like(from_receiver)
         for sender in range(nodes.shape[0]):  # One at a time: no array of all pairs is made.
@@ -91,4 +92,4 @@ def _sum_of_outputs(
     total: Float[Array, "receiver hidden"], count: Float[Array, " receiver"], last: Linear
 ) -> Float[Array, "receiver output"]:
     """Return the sum of a layer's outputs, given the sum and the number of its inputs."""
-    return total @ last.weight + count[:, None] * last.bias[None]
+    return matmul_rows(total, last.weight) + matmul_rows(count[:, None], last.bias[None])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import equinox as eqx
 import jax
 
+from dropin._xla.random import split
 from dropin.core.observation import TimeStep
 from dropin.env import AnyEnv, AnyEnvState
 from dropin.policies import Policy
@@ -34,12 +35,12 @@ def record_episode(env: AnyEnv, policy: Policy, seed: int) -> Iterator[Frame]:
     """
     key = jax.random.key(seed)
     act, advance = eqx.filter_jit(policy.act), eqx.filter_jit(env.step)
-    key, reset_key = jax.random.split(key)
+    key, reset_key = split(key)
     state, observation = eqx.filter_jit(env.reset)(reset_key)
     memory = policy.init_memory(env.slots)
     score, done = 0.0, False
     while not done:
-        key, act_key, step_key = jax.random.split(key, 3)
+        key, act_key, step_key = split(key, 3)
         action, memory = act(act_key, env, state, observation, memory)
         following, step = advance(step_key, state, action, auto_reset=False)
         yield Frame(state, step, score)

@@ -17,6 +17,7 @@ import numpy as np
 from dropin._xla.cache import use_cache
 from dropin.agents import Agent, AgentPolicy, load_agent, save_agent
 from dropin.core import registry
+from dropin.core.arrays import zeros_like
 from dropin.core.config import PlainDict
 from dropin.core.errors import InputError, StoppedError
 from dropin.core.metrics import Metrics, to_row
@@ -246,15 +247,16 @@ class Run:
 
     def begin(self, reporter: Reporter) -> None:
         """Make the first state, evaluate it and save it."""
-        self.state = self._init()
         # A run that was killed before its first checkpoint starts anew.
         self.files.metrics.clear()
         self.files.evaluation.clear()
-        # Another thread compiles the training program meanwhile: a chunk without updates.
-        state = jax.tree.map(lambda leaf: leaf.copy() if eqx.is_array(leaf) else leaf, self.state)
         with ThreadPoolExecutor(1) as pool:
-            pool.submit(train_chunk, (self.env, self.learner, jnp.int32(0)), state)
+            # Another thread compiles the training program meanwhile: a chunk without updates.
+            blank = zeros_like(eqx.filter_eval_shape(self._init))
+            compiling = pool.submit(train_chunk, (self.env, self.learner, jnp.int32(0)), blank)
+            self.state = self._init()
             self.evaluate(reporter)
+            compiling.result()
         self.save(evaluated=True)
 
     def restore(self) -> None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from dropin._xla.compute_where import compute_where
-from dropin._xla.random import sample_categorical
+from dropin._xla.random import sample_categorical, split
 from dropin.games.fortattack.game import SHOOT
 from dropin.games.fortattack.observer import View
 from dropin.models.layers import MLP, Linear
@@ -109,7 +109,7 @@ class FighterNetwork(eqx.Module):
     decide: MLP
 
     def __init__(self, outputs: int = SHOOT + 1, *, key: PRNGKeyArray):
-        mate_key, opponent_key, decide_key = jax.random.split(key, 3)
+        mate_key, opponent_key, decide_key = split(key, 3)
         self.mate = Linear(OTHER_SIZE, EMBEDDING_SIZE, key=mate_key)
         self.opponent = Linear(OTHER_SIZE, EMBEDDING_SIZE, key=opponent_key)
         sizes = [OWN_SIZE + 2 * EMBEDDING_SIZE, HIDDEN_SIZE, HIDDEN_SIZE, outputs]

@@ -1,0 +1,30 @@
+"""Pytrees as flat arrays, and blank copies of them."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dropin.core.arrays import zeros_like
+
+
+def make_tree():
+    return {
+        "weights": jnp.arange(6.0).reshape(2, 3),
+        "count": jnp.int32(4),
+        "done": jnp.array([True, False]),
+        "keys": jax.random.split(jax.random.key(3), 2),
+        "name": "a learner",
+    }
+
+
+def test_zeros_have_the_shapes_and_types_of_the_template():
+    tree = make_tree()
+    for template in (tree, eqx.filter_eval_shape(make_tree)):
+        zeros = zeros_like(template)
+        assert zeros["name"] == "a learner"
+        for name in ("weights", "count", "done", "keys"):
+            assert (zeros[name].shape, zeros[name].dtype) == (tree[name].shape, tree[name].dtype)
+        assert np.all(np.asarray(zeros["weights"]) == 0)
+        assert not np.any(np.asarray(zeros["done"]))
+        assert np.all(np.asarray(jax.random.key_data(zeros["keys"])) == 0)
