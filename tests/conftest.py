@@ -14,6 +14,8 @@ if not NORMAL:
         "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
         " --xla_cpu_use_fusion_emitters=false"
     )
+# See `dropin._xla.cache`; not every process that tests start uses it.
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 for name, value in {
     "jax_compilation_cache_dir": str(Path(__file__).parent.parent / ".cache" / "tests"),
     "jax_persistent_cache_min_compile_time_secs": 0.0,

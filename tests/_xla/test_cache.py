@@ -1,8 +1,11 @@
 import platform
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import jax
+import jaxlib.utils
 import pytest
 
 from dropin._xla import cache
@@ -84,3 +87,35 @@ def test_without_a_place_to_write_there_is_no_cache(tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "file"))
     assert use_cache() is None
     assert configured() is None
+
+
+PROGRAM = """
+import jax
+from dropin._xla.cache import use_cache
+use_cache()
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+print(jax.jit(lambda x: x * 2)(jax.numpy.ones(3)).sum())
+"""
+
+
+def test_reading_from_the_cache_prints_nothing(tmp_path, monkeypatch):
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    for _ in ("written", "read"):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+        )
+        assert (done.stdout, done.stderr) == ("6.0\n", "")
+    assert list(tmp_path.glob("*/*-cache"))
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(None, [3]), ("1", [3]), ("0", []), ("2", [])])
+def test_xla_is_silent_with_a_cache_unless_asked(asked, expected, monkeypatch):
+    levels = []
+    monkeypatch.setattr(jaxlib.utils, "absl_set_min_log_level", levels.append)
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", asked)
+    use_cache()
+    assert levels == expected

@@ -12,6 +12,8 @@ CACHE_VARIABLE = "DROPIN_CACHE"
 _OFF = ("off", "0", "no")
 _MIN_COMPILE_SECONDS = 0.5
 """Programs that compile faster than this are not stored."""
+_LOG_VARIABLE, _JAX_DEFAULT, _FATAL = "TF_CPP_MIN_LOG_LEVEL", "1", 3
+"""The variable for the log level of XLA, the value that JAX gives it, and the highest level."""
 
 
 def use_cache() -> Path | None:
@@ -21,6 +23,8 @@ def use_cache() -> Path | None:
     subdirectory for each version of jaxlib and each machine type, since a compiled program fits
     only those. Nothing changes if the cache is switched off by `DROPIN_CACHE=off`, if JAX has a
     cache already, or if the directory cannot be made.
+
+    With a cache, messages of XLA are not shown unless `TF_CPP_MIN_LOG_LEVEL` asks for them.
 
     Returns:
         The directory in use, or None if there is none.
@@ -32,6 +36,7 @@ def use_cache() -> Path | None:
         return None
     configured = jax.config.values["jax_compilation_cache_dir"]
     if configured is not None:
+        _mute_xla()
         return Path(configured)
     user_cache = os.environ.get("XDG_CACHE_HOME", "") or Path.home() / ".cache"
     root = Path(chosen) if chosen else Path(user_cache) / "dropin"
@@ -42,4 +47,18 @@ def use_cache() -> Path | None:
         return None
     jax.config.update("jax_compilation_cache_dir", str(directory))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", _MIN_COMPILE_SECONDS)
+    _mute_xla()
     return directory
+
+
+def _mute_xla() -> None:
+    """Hide the log lines of XLA; what really goes wrong in it is raised as an exception.
+
+    On processors with AVX-512, XLA calls every program that it reads from the cache unfit for the
+    machine, in two lines of a kilobyte each, and then uses it (openxla/xla issue 44565).
+    """
+    import jaxlib.utils
+
+    set_level = getattr(jaxlib.utils, "absl_set_min_log_level", None)
+    if set_level is not None and os.environ.get(_LOG_VARIABLE, _JAX_DEFAULT) == _JAX_DEFAULT:
+        set_level(_FATAL)

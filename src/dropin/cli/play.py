@@ -50,6 +50,7 @@ def play(
     if gif is not None and gif.exists() and not force:
         raise InputError(f"{gif} exists already: give another name, or --force to replace it.")
 
+    from dropin._xla.cache import use_cache
     from dropin.agents import load_policy
     from dropin.env import make
     from dropin.policies import make_policy
@@ -58,6 +59,7 @@ def play(
     from dropin.render.story import tell_story
     from dropin.training.run_directory import RunDirectory, run_env
 
+    use_cache()
     options = not_none(
         rules=rules, team_limit=team_limit, slots=slots, types=types, openness=openness
     )
