@@ -104,6 +104,35 @@ def test_the_code_on_a_page_runs(page):
         exec(compile(block, str(page), "exec"), {"__name__": "page"})
 
 
+def test_every_public_module_has_its_place_in_the_reference():
+    """Commands are on their own page, and packages that only pass names on are left out."""
+    pages = "".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
+    for file in (ROOT / "src" / "dropin").rglob("*.py"):
+        name = ".".join(file.relative_to(ROOT / "src").with_suffix("").parts)
+        if (
+            "._" not in name
+            and not name.startswith("dropin.cli.")
+            and "__all__" in file.read_text()
+        ):
+            assert f"::: {name}\n" in pages, name
+
+
+def test_the_walks_of_the_design_page_are_counted_and_can_be_followed():
+    text = (ROOT / "docs" / "design.md").read_text()
+    walks = text.split("## Three walks through the code")[1].split("\n## ")[0].split("\n### ")[1:]
+    assert len(walks) == 3
+    for walk in walks:
+        rows = re.findall(r"^\| (\d+) \| `(\S+)` \| \[?`(\S+\.py)`", walk, re.MULTILINE)
+        assert [int(number) for number, _, _ in rows] == list(range(1, len(rows) + 1))
+        files = {file for _, _, file in rows}
+        assert f"{len(rows)} functions in {len(files)} files" in walk
+        for _, function, file in rows:
+            source = (ROOT / "src" / "dropin" / file).read_text()
+            for name in function.split("."):
+                defined = rf"^( *(def|class) {name}\b|{name} = )"
+                assert re.search(defined, source, re.MULTILINE), (file, name)
+
+
 @pytest.mark.slow
 def test_the_training_of_the_readme_runs(tmp_path, monkeypatch):
     """With less training."""

@@ -16,7 +16,7 @@ from dropin.core import registry
 from dropin.core.errors import InputError, unknown
 from dropin.core.observation import Interface, Observation, TimeStep
 from dropin.core.specs import check_rules
-from dropin.games.base import Game, GameState, StepOutcome
+from dropin.games.base import Game, GameState
 from dropin.teams.openness import MIN_TEAM_SIZE, Closed, Openness
 from dropin.teams.pool import Pool, Roster, select
 from dropin.teams.types import SupportsAsType, Type, as_type
@@ -182,13 +182,21 @@ class AdHocEnv(eqx.Module, Generic[State]):
             )
             actions = jnp.concatenate([actions, others])
             state = replace(state, roster=roster)
-        # Either the episode goes on or a new one starts, so both may use the same numbers.
-        following, outcome, removed = self._advance(rng.fork(), state, actions)
+        used = rng.used
+        game, outcome = self.game.step(rng, state.game, actions)
+        removed = state.game.present & ~game.present
+        openness, leaving, entering = self.team.openness.step(
+            rng, state.openness, game.present, self._usable_slots, outcome.events
+        )
+        game = self.game.spawn(rng, self.game.despawn(game, leaving), entering)
+        roster = self.team.pool.spawn(rng, state.roster, entering)
+        following = EnvState(game, openness, roster, entering)
         final = observation = self._observe(following)
         if auto_reset:
             done = outcome.terminated | outcome.truncated
-            # Few environments of a batch are at the end of an episode.
-            first = compute_where(_StartEpisode(rng.used), done, key, self)
+            # Few environments of a batch are at the end of an episode. Either the episode goes on
+            # or a new one starts, so both may use the same random numbers.
+            first = compute_where(_StartEpisode(used), done, key, self)
             following = select(done, first, following)
             observation = self._observe(following)
         return following, TimeStep(
@@ -203,19 +211,6 @@ class AdHocEnv(eqx.Module, Generic[State]):
             removed=removed,
             events=outcome.events,
         )
-
-    def _advance(
-        self, rng: StepRNG, state: EnvState[State], actions: Int[Array, " slot"]
-    ) -> tuple[EnvState[State], StepOutcome, Bool[Array, " slot"]]:
-        """Let all act, then some leave and others enter; also return whom the game removed."""
-        game, outcome = self.game.step(rng, state.game, actions)
-        removed = state.game.present & ~game.present
-        openness, leaving, entering = self.team.openness.step(
-            rng, state.openness, game.present, self._usable_slots, outcome.events
-        )
-        game = self.game.spawn(rng, self.game.despawn(game, leaving), entering)
-        roster = self.team.pool.spawn(rng, state.roster, entering)
-        return EnvState(game, openness, roster, entering), outcome, removed
 
     def _start_episode(self, rng: StepRNG) -> EnvState[State]:
         openness, present = self.team.openness.reset(rng, self._usable_slots)

@@ -4,6 +4,7 @@ from made_up import TRAINING, fill, make_experiment
 
 from dropin.evaluation.statistics import estimate
 from dropin.experiments import Options
+from dropin.experiments.planning import StoredRun
 from dropin.experiments.results import (
     AnalysisCache,
     estimate_as_dict,
@@ -11,7 +12,6 @@ from dropin.experiments.results import (
     format_interval,
     learner_colour,
 )
-from dropin.experiments.stored_runs import StoredRun
 from dropin.plots.charts import COLOURS
 from dropin.training.config import run_config
 

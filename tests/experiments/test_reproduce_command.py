@@ -10,7 +10,7 @@ from made_up import make_experiment, write_run
 from dropin.cli import main
 from dropin.core import registry
 from dropin.core.specs import ExperimentSpec
-from dropin.experiments import ExperimentResult, Grid, Options, Sheet, planning, stored_runs
+from dropin.experiments import ExperimentResult, Grid, Options, Sheet, planning
 from dropin.training import tables
 
 OPTIONS = Options(steps=640, seeds=2, games=("lbf",), learners=("gpl-q", "ql"))
@@ -74,7 +74,7 @@ def test_the_page_has_the_command_that_made_it(directory, tmp_path, monkeypatch)
 
 def test_a_plan_is_made_once_and_runs_are_read_once(directory, monkeypatch):
     searches, reads = [], Counter()
-    find_runs, read_table = stored_runs.find_runs, tables.read_table
+    find_runs, read_table = planning.find_runs, tables.read_table
 
     def count_search(roots):
         searches.append(roots)
@@ -85,7 +85,7 @@ def test_a_plan_is_made_once_and_runs_are_read_once(directory, monkeypatch):
         return read_table(path)
 
     monkeypatch.setattr(planning, "find_runs", count_search)
-    monkeypatch.setattr(stored_runs, "read_table", count_read)
+    monkeypatch.setattr(planning, "read_table", count_read)
     arguments = (*ARGUMENTS, "--directory", str(directory))
     for how in ((), ("--draw",)):
         searches.clear()

@@ -4,7 +4,8 @@ import pytest
 
 from dropin.core import registry
 from dropin.core.errors import InputError
-from dropin.experiments.runs import AD_HOC_LEARNERS, Grid, Options, identity, scaled
+from dropin.experiments.planning import identity
+from dropin.experiments.runs import AD_HOC_LEARNERS, Grid, Options, scaled
 from dropin.training.config import EvaluationConfig, run_config
 
 ONE = Grid(games=("lbf",), learners=("ql",), seeds=1)

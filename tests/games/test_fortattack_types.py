@@ -1,6 +1,7 @@
 """Each type of FortAttack does what its slow version does."""
 
 from dataclasses import replace
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -44,10 +45,11 @@ def test_types_do_what_their_slow_versions_do(rules):
     def decide(here, key):
         rng = StepRNG(key)
         roster = pool.reset(rng, here.sides)
-        uniform = pool.observer(env.game, rng.fork(), here, roster.agent_seed).uniform
+        rest = partial(StepRNG, key, used=rng.used)
+        uniform = pool.observer(env.game, rest(), here, roster.agent_seed).uniform
         actions = [
             pool.act(
-                rng.fork(),
+                rest(),
                 env.game,
                 replace(roster, type=jnp.full(6, index)),
                 here,

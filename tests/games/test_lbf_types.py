@@ -32,7 +32,8 @@ def _make_act(rules):
         columns = []
         for index in range(len(pool.types)):
             acting = replace(roster, type=jnp.full(SLOTS, index), agent_seed=agent_seed)
-            columns.append(pool.act(rng.fork(), game, acting, state, state.present)[0])
+            rest = StepRNG(key, used=rng.used)
+            columns.append(pool.act(rest, game, acting, state, state.present)[0])
         return jnp.stack(columns)
 
     return jax.jit(jax.vmap(act_once, in_axes=(0, None, None)))

@@ -164,15 +164,6 @@ class StepRNG:
         """How many numbers have been handed out."""
         return self._used
 
-    def fork(self) -> "StepRNG":
-        """Return a copy that hands out the same numbers from here on.
-
-        Use it for two computations of which only one result is kept.
-        """
-        copy = StepRNG(self._key, self._block)
-        copy._blocks, copy._used = self._blocks, self._used  # Both add to the same blocks.
-        return copy
-
     def bits(self, *shape: int) -> UInt32[Array, "..."]:
         """Draw uniform 32-bit numbers of this shape."""
         first, self._used = self._used, self._used + math.prod(shape)

@@ -77,7 +77,7 @@ def reproduce(
 
     from dropin.core import registry
     from dropin.experiments import Experiment, Options, select_experiments
-    from dropin.experiments.running import check_place
+    from dropin.experiments.reproduce import check_place
     from dropin.training.reporters import check_screen
 
     if list:

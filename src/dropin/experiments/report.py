@@ -8,9 +8,8 @@ from pathlib import Path
 from dropin import __version__
 from dropin.core.files import write, write_json
 from dropin.core.specs import ExperimentSpec
-from dropin.experiments.planning import rules_of
+from dropin.experiments.planning import identity, rules_of
 from dropin.experiments.results import Chart, CompletedRuns, ExperimentResult, Sheet
-from dropin.experiments.stored_runs import identity
 from dropin.plots.charts import draw_heat_maps, draw_panels
 from dropin.training.run_directory import versions
 

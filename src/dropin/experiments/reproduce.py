@@ -5,18 +5,27 @@ from functools import cached_property
 from pathlib import Path
 
 from dropin.core import registry
-from dropin.core.errors import InputError, StoppedError
+from dropin.core.errors import InputError, StoppedError, unknown
 from dropin.core.specs import ExperimentSpec
-from dropin.experiments.planning import Job, plan
+from dropin.experiments.cluster import run_on_ray
+from dropin.experiments.planning import Job, Progress, plan
 from dropin.experiments.report import write_page
 from dropin.experiments.results import AnalysisCache, CompletedRuns, ExperimentResult
-from dropin.experiments.running import run_jobs
 from dropin.experiments.runs import Options
+from dropin.training.parallel import run_all
 
-__all__ = ["ALL", "Experiment", "select_experiments"]
+__all__ = ["ALL", "PLACES", "Experiment", "check_place", "select_experiments"]
 
 ALL = "all"
 """The name that stands for all experiments of the paper."""
+PLACES = ("here", "ray")
+"""Where runs can be trained."""
+
+
+def check_place(place: str) -> None:
+    """Raise `InputError` for a place that does not exist."""
+    if place not in PLACES:
+        raise unknown("place", place, PLACES)
 
 
 def select_experiments(name: str, options: Options) -> list[ExperimentSpec]:
@@ -73,24 +82,33 @@ class Experiment:
         )
 
     def run(self, *, on: str = "here", address: str | None = None, report: str = "auto") -> None:
-        """Train the runs that are not done.
+        """Train the runs that are not done, those that take longest first.
 
         Args:
-            on: `here` for one process per core, or `ray` for a cluster.
+            on: `here` for one pinned process per core, or `ray` for one task per run on a cluster.
             address: The address of the Ray cluster; a local one is started if it is not given.
             report: How to report progress: `auto`, `lines`, `json` or `none`.
 
         Raises:
             StoppedError: If some runs failed, once all others are done.
+            KeyboardInterrupt: If it was interrupted, once all runs are saved.
         """
+        check_place(on)
+        # Two grids may share a run.
+        left = {job.run.path: job for job in self.jobs if job.progress is not Progress.DONE}
+        longest_first = sorted(left.values(), key=lambda job: -job.seconds_left)
+        for job in longest_first:
+            job.create()
+        if not longest_first:
+            return
         try:
-            run_jobs(self.jobs, on=on, address=address, report=report)
+            if on == "ray":
+                run_on_ray({job.name: job.run.path for job in longest_first}, address, report)
+            else:
+                commands = {job.name: ["--resume", str(job.run.path)] for job in longest_first}
+                run_all(commands, report)
         finally:
             self.jobs = [job.refreshed() for job in self.jobs]
-
-    @cached_property
-    def _analyses(self) -> AnalysisCache:
-        return AnalysisCache(self.directory / "analyses")
 
     def completed_runs(self) -> CompletedRuns:
         """Return the runs that are done.
@@ -98,7 +116,7 @@ class Experiment:
         Raises:
             InputError: If there are none.
         """
-        runs = CompletedRuns(self.jobs, self.options, self._analyses)
+        runs = CompletedRuns(self.jobs, self.options, AnalysisCache(self.directory / "analyses"))
         if len(runs.missing) == len(runs.jobs):
             raise InputError(f"No run of {self.spec.name} is done yet: there is nothing to draw.")
         return runs

@@ -17,9 +17,8 @@ from dropin.core.files import read_json, write_json
 from dropin.evaluation.curves import Curve
 from dropin.evaluation.published import PublishedMean
 from dropin.evaluation.statistics import Estimate, estimate
-from dropin.experiments.planning import Job, Progress
+from dropin.experiments.planning import Job, Progress, StoredRun, identity
 from dropin.experiments.runs import PAPER_LEARNERS, Options
-from dropin.experiments.stored_runs import StoredRun, identity
 from dropin.plots.charts import COLOURS, HeatMap, Panel
 from dropin.training.config import STRANGERS
 

@@ -10,7 +10,6 @@ from dropin.core.config import PlainMapping, merge
 from dropin.core.errors import InputError, unknown
 from dropin.core.specs import check_rules
 from dropin.evaluation.evaluate import LEGACY_ENVS, LEGACY_EPISODES
-from dropin.experiments.stored_runs import StoredRun, find_runs, identity
 from dropin.learners.config import LinearSchedule
 from dropin.training.config import PARTNERS, RunConfig, run_config
 from dropin.training.tables import ESTIMATORS
@@ -26,9 +25,6 @@ __all__ = [
     "TEST_LIMIT",
     "Grid",
     "Options",
-    "StoredRun",
-    "find_runs",
-    "identity",
     "scaled",
 ]
 

@@ -11,6 +11,7 @@ from dropin.core.config import PlainDict
 from dropin.core.errors import InputError, unknown
 from dropin.evaluation.evaluate import evaluate
 from dropin.evaluation.statistics import estimate
+from dropin.experiments.planning import StoredRun
 from dropin.experiments.results import (
     CHECKPOINT_NOTE,
     EMPTY_CELL,
@@ -22,7 +23,6 @@ from dropin.experiments.results import (
     format_interval,
 )
 from dropin.experiments.runs import Grid, Options
-from dropin.experiments.stored_runs import StoredRun
 from dropin.plots.charts import HeatMap
 
 __all__ = [

@@ -23,6 +23,7 @@ from dropin.analysis.fortattack import (
 from dropin.core.config import PlainMapping
 from dropin.env import AnyEnv
 from dropin.evaluation.statistics import estimate
+from dropin.experiments.planning import StoredRun
 from dropin.experiments.results import (
     EMPTY_CELL,
     NO_NUMBERS_NOTE,
@@ -34,7 +35,6 @@ from dropin.experiments.results import (
     finite_or_none,
 )
 from dropin.experiments.runs import SINGLE_AGENT_BASELINES
-from dropin.experiments.stored_runs import StoredRun
 from dropin.plots.charts import Line, Panel
 
 __all__ = ["shooting_action_values", "shooting_pair_utilities", "wolfpack_utilities"]

@@ -1,69 +1,31 @@
-"""Training the runs of an experiment: on this machine, or on a Ray cluster.
+"""Training runs on a Ray cluster.
 
-On a cluster each run is a task of its own, which continues elsewhere when its node dies. Runs are
-stored in a directory that all nodes share, so a task is only told where its run is, and the driver
-reads from the same files how far it has come.
+Each run is a task of its own, which continues elsewhere when its node dies. Runs are stored in a
+directory that all nodes share, so a task is only told where its run is, and the driver reads from
+the same files how far it has come.
 """
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dropin.core.config import PlainDict
-from dropin.core.errors import MissingExtraError, unknown
-from dropin.experiments.planning import Job, Progress
-from dropin.training.parallel import board_for, raise_failures, run_all, show_state
+from dropin.core.errors import MissingExtraError
+from dropin.training.parallel import board_for, raise_failures, show_state
 from dropin.training.reporters import Board, Pace, Reporter
 from dropin.training.run_directory import RunDirectory
 from dropin.training.tables import read_table
 
-__all__ = ["PLACES", "check_place", "run_jobs", "run_on_ray", "train_in"]
+__all__ = ["run_on_ray", "train_in"]
 
-PLACES = ("here", "ray")
-"""Where runs can be trained."""
 PASSED_ON = ("JAX_PLATFORMS", "XLA_FLAGS", "DROPIN_CACHE", "JAX_COMPILATION_CACHE_DIR")
 """Environment variables of the driver that decide the bits of a run, or how fast it starts."""
 LOCK_TIMEOUT = 180.0
 """Seconds until the file system has released the lock of a run whose node died."""
 POLL_SECONDS = 1.0
 """Seconds between two looks at the files of the runs."""
-
-
-def check_place(place: str) -> None:
-    """Raise `InputError` for a place that does not exist."""
-    if place not in PLACES:
-        raise unknown("place", place, PLACES)
-
-
-def run_jobs(
-    jobs: Sequence[Job], *, on: str = "here", address: str | None = None, report: str = "auto"
-) -> None:
-    """Train all runs that are not done, those that take longest first.
-
-    Args:
-        jobs: The runs.
-        on: `here` for one pinned process per core, or `ray` for one task per run on a cluster.
-        address: The address of the Ray cluster; a local one is started if it is not given.
-        report: How to report progress: `auto`, `lines`, `json` or `none`.
-
-    Raises:
-        StoppedError: If some runs failed, once all others are done.
-        KeyboardInterrupt: If it was interrupted, once all runs are saved.
-    """
-    check_place(on)
-    # Two grids may share a run.
-    left = {job.run.path: job for job in jobs if job.progress is not Progress.DONE}
-    longest_first = sorted(left.values(), key=lambda job: -job.seconds_left)
-    for job in longest_first:
-        job.create()
-    if not longest_first:
-        return
-    if on == "ray":
-        run_on_ray({job.name: job.run.path for job in longest_first}, address, report)
-    else:
-        run_all({job.name: ["--resume", str(job.run.path)] for job in longest_first}, report)
 
 
 def train_in(path: str) -> None:
