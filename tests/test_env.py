@@ -16,7 +16,8 @@ from dropin._xla.random import StepRNG
 from dropin.core.errors import InputError
 from dropin.core.observation import Observation, TimeStep
 from dropin.env import AdHocEnv, EnvState, make
-from dropin.teams.openness import Closed, Scripted
+from dropin.teams.openness import Closed
+from dropin.teams.scripted import Scripted
 
 LOAD = 5
 

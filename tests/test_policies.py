@@ -13,7 +13,7 @@ from dropin.core.errors import InputError
 from dropin.env import make
 from dropin.evaluation.evaluate import run_episodes
 from dropin.policies import RandomPolicy, TypePolicy, make_policy
-from dropin.teams.openness import Scripted
+from dropin.teams.scripted import Scripted
 from dropin.teams.types import PolicyInput, Type
 
 

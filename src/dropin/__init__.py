@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from dropin.env import AdHocEnv, EnvState, Team, make
     from dropin.evaluation.evaluate import Evaluation, evaluate
     from dropin.policies import Policy, make_policy
-    from dropin.teams.openness import Churn, Closed, Durations, Scripted
+    from dropin.teams.openness import Churn, Closed, Durations
+    from dropin.teams.scripted import Scripted
     from dropin.teams.types import Type
     from dropin.training.config import EvaluationConfig, TrainConfig
     from dropin.training.loop import resume_run, train
@@ -42,7 +43,7 @@ _HOMES = {
     "LearnerSpec": "dropin.core.specs",
     "Observation": "dropin.core.observation",
     "Policy": "dropin.policies",
-    "Scripted": "dropin.teams.openness",
+    "Scripted": "dropin.teams.scripted",
     "StoppedError": "dropin.core.errors",
     "Team": "dropin.env",
     "TimeStep": "dropin.core.observation",

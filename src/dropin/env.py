@@ -43,6 +43,12 @@ class Team(eqx.Module):
     """A pool, an openness and a limit on the size, the learner included.
 
     In a game with two sides the pool and the openness are for both of them.
+
+    Args:
+        pool: The types that newcomers are drawn from.
+        openness: The process that decides who leaves and who enters.
+        limit: Most agents of the learner's side at a time, the learner included.
+        slots: Number of slots of the learner's side.
     """
 
     pool: Pool

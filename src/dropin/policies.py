@@ -77,7 +77,12 @@ class RandomPolicy(Policy):
 
 
 class TypePolicy(Policy):
-    """Acts in slot 0 as a teammate of one type would."""
+    """Acts in slot 0 as a teammate of one type would.
+
+    Args:
+        type: The type.
+        observer: What an agent of this type sees.
+    """
 
     pool: Pool
 

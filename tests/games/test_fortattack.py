@@ -15,12 +15,12 @@ from slow_fortattack import SlowFortAttack, barycentric, triangle, waiting_time
 from dropin._xla.random import StepRNG
 from dropin.core.errors import InputError
 from dropin.env import make
-from dropin.games.fortattack.game import DOWN as GO_DOWN
-from dropin.games.fortattack.game import LEFT as GO_LEFT
-from dropin.games.fortattack.game import NOTHING, RIGHT, SHOOT, TURN_LEFT, TURN_RIGHT, make_game
-from dropin.games.fortattack.game import UP as GO_UP
+from dropin.games.fortattack.game import make_game
 from dropin.games.fortattack.openness import Shooting
-from dropin.games.fortattack.state import Geometry
+from dropin.games.fortattack.state import DOWN as GO_DOWN
+from dropin.games.fortattack.state import LEFT as GO_LEFT
+from dropin.games.fortattack.state import NOTHING, RIGHT, SHOOT, TURN_LEFT, TURN_RIGHT, Geometry
+from dropin.games.fortattack.state import UP as GO_UP
 from dropin.teams.types import ViewType
 
 RULES = ("paper", "reference")

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from dropin._xla.random import StepRNG
 from dropin.core.errors import InputError
 from dropin.env import make
-from dropin.games.fortattack.game import SHOOT, make_game
+from dropin.games.fortattack.game import make_game
 from dropin.games.fortattack.learned import FighterNetwork, LearnedFighter, encode_view
 from dropin.games.fortattack.observer import Observer
 from dropin.games.fortattack.openness import Shooting
-from dropin.games.fortattack.state import Geometry
-from dropin.teams.openness import Churn, Closed, Durations, Scripted
+from dropin.games.fortattack.state import SHOOT, Geometry
+from dropin.teams.openness import Churn, Closed, Durations
+from dropin.teams.scripted import Scripted
 from dropin.teams.types import ViewType
 
 AT_EASE = [ViewType("guard", "", lambda view: jnp.int32(0)),

@@ -11,7 +11,7 @@ from dropin.core import registry
 from dropin.env import make
 from dropin.games.drawing import NEWCOMER, NEWCOMER_GROUND, Canvas
 from dropin.games.fortattack import render
-from dropin.games.fortattack.game import NOTHING, SHOOT
+from dropin.games.fortattack.state import NOTHING, SHOOT
 from dropin.teams.openness import Closed
 from dropin.teams.types import ViewType
 

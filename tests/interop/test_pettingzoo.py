@@ -7,7 +7,7 @@ from pettingzoo.test import parallel_api_test
 
 from dropin.core.errors import InputError
 from dropin.interop.pettingzoo import DropinParallelEnv
-from dropin.teams.openness import Scripted
+from dropin.teams.scripted import Scripted
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dropin.policies import make_policy
 from dropin.render.episode import record_episode
 from dropin.render.picture import picture, renderer_of, save_gif
 from dropin.render.story import tell_story
-from dropin.teams.openness import Scripted
+from dropin.teams.scripted import Scripted
 
 
 @pytest.fixture(scope="module")

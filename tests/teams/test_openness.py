@@ -13,7 +13,8 @@ from slow_wolfpack import SlowWolfpack
 from dropin._xla.random import StepRNG
 from dropin.core.errors import InputError
 from dropin.games import lbf, wolfpack
-from dropin.teams.openness import Churn, Closed, Durations, Scripted
+from dropin.teams.openness import Churn, Closed, Durations
+from dropin.teams.scripted import Scripted
 
 
 def openness_of(module, rules, slots):

@@ -7,7 +7,7 @@ import wandb
 from wandb.proto import wandb_internal_pb2 as protocol
 
 from dropin.core.files import write_json
-from dropin.training.reporters import WandB
+from dropin.training.services import WandB
 
 METRICS = {"step": 640, "return": 1.5, "value_loss": 0.25, "prediction_loss": None}
 EVALUATION = {

@@ -12,8 +12,8 @@ from dropin.agents import Agent
 from dropin.analysis.measure import AgentStep, measure, require_game, require_utilities
 from dropin.env import AnyEnv
 from dropin.evaluation.statistics import Estimate, estimate
-from dropin.games.fortattack.game import SHOOT, FortAttack
-from dropin.games.fortattack.state import Geometry
+from dropin.games.fortattack.game import FortAttack
+from dropin.games.fortattack.state import SHOOT, Geometry
 from dropin.models.coordination import Utilities
 
 __all__ = [

@@ -98,6 +98,10 @@ def require_game(env: AnyEnv, kind: type[Game]) -> Game:
 def require_utilities(agent: Agent, env: AnyEnv) -> None:
     """Check that an agent predicts the utilities of a coordination graph, as GPL does.
 
+    Args:
+        agent: The agent.
+        env: An environment that it can act in.
+
     Raises:
         InputError: If it does not, or if it does not fit the environment.
     """

@@ -90,8 +90,9 @@ def train(
 
     from dropin.training.loop import resume_run
     from dropin.training.parallel import run_all
-    from dropin.training.reporters import check_extras, check_screen, run_reporter
+    from dropin.training.reporters import check_screen
     from dropin.training.run_directory import runs_in
+    from dropin.training.services import check_extras, run_reporter
 
     check_screen(report)
     check_extras(tensorboard, wandb)

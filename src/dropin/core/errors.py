@@ -15,7 +15,12 @@ class StoppedError(RuntimeError):
 
 
 class MissingExtraError(ImportError):
-    """A missing optional package. The message says how to install it."""
+    """A missing optional package. The message says how to install it.
+
+    Args:
+        purpose: What the package is needed for, as the start of a sentence.
+        extra: The extra of Dropin that installs it.
+    """
 
     def __init__(self, purpose: str, extra: str):
         super().__init__(f"{purpose} needs an optional part: pip install 'dropin-rl[{extra}]'.")

@@ -56,7 +56,12 @@ def sync_directory(path: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as indented JSON, atomically."""
+    """Write a value as indented JSON, atomically.
+
+    Args:
+        path: The file; one that exists is replaced.
+        value: A value that JSON can hold.
+    """
     write(path, (json.dumps(value, indent=2) + "\n").encode())
 
 

@@ -118,7 +118,12 @@ def zeros_like(metrics: Metrics) -> dict[str, Metric]:
 
 
 def accumulate(totals: Metrics, new: Metrics) -> dict[str, Metric]:
-    """Return `totals` with the values of `new` added to them."""
+    """Return `totals` with the values of `new` added to them.
+
+    Args:
+        totals: Metrics by name.
+        new: Metrics of the same names; others are left out.
+    """
     return {name: each.add(new[name]) for name, each in totals.items()}  # pyright: ignore[reportArgumentType]
 
 

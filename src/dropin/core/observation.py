@@ -102,7 +102,12 @@ class Interface:
 
     @classmethod
     def from_game(cls, game: _HasFeatures, slots: int = 2) -> "Interface":
-        """Return the interface of a game; it does not depend on the number of slots."""
+        """Return the interface of a game.
+
+        Args:
+            game: The game.
+            slots: A number of slots of the learner's team; the result is the same for any.
+        """
         agents, shared = game.features(slots)
         return cls(
             game=game.name,

@@ -55,7 +55,13 @@ class OpennessFactory(Protocol):
     """Makes the openness of a team."""
 
     def __call__(self, rules: str, game: Any, slots: int) -> Openness:
-        """Return the openness for a game under these rules, with this many slots."""
+        """Return the openness of a team.
+
+        Args:
+            rules: Name of a preset of the game.
+            game: The game.
+            slots: Number of slots of the learner's team.
+        """
         ...
 
 
@@ -131,7 +137,14 @@ class LearnedPolicy(Protocol):
     def act(
         self, key: PRNGKeyArray, observation: Observation, memory: PyTree, mode: str = "greedy"
     ) -> tuple[Int[Array, ""], PyTree]:
-        """Return an action and the memory to pass in with the next observation."""
+        """Return an action and the memory to pass in with the next observation.
+
+        Args:
+            key: A random key, used for nothing else.
+            observation: What the agent observes.
+            memory: What `init_memory` or the last call returned.
+            mode: One of `modes`.
+        """
         ...
 
 
@@ -143,13 +156,22 @@ class Learner(Protocol):
     """
 
     def init(self, key: PRNGKeyArray, env: AnyEnv) -> PyTree:
-        """Return the train state before the first update."""
+        """Return the train state before the first update.
+
+        Args:
+            key: A random key, used for nothing else.
+            env: The environment to learn in.
+        """
         ...
 
     def update(self, env: AnyEnv, state: PyTree) -> tuple[PyTree, Metrics]:
         """Return the train state after one update, and named metrics of it.
 
         An update takes `training.rollout_length` steps in each of `training.num_envs` environments.
+
+        Args:
+            env: The environment to learn in.
+            state: The train state.
         """
         ...
 
@@ -182,7 +204,12 @@ class LearnerSpec(_Spec):
     """Training speed in level-based foraging on one core, for estimates of how long a run takes."""
 
     def default_settings(self, game: str = "", **changes: Any) -> Any:
-        """Return the settings for a game, with changes."""
+        """Return the settings for a game, with changes.
+
+        Args:
+            game: Name of the game.
+            **changes: Settings that differ from the defaults.
+        """
         return self.settings(**{**self.defaults.get(game, {}), **self.fixed, **changes})
 
 

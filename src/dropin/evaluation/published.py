@@ -65,12 +65,28 @@ def training_curve(game: str, learner: str) -> PublishedCurve | None:
 
 
 def larger_team_return(game: str, learner: str) -> PublishedMean | None:
-    """Return the return at team limit 5 with strangers (table 2); None if there is none."""
+    """Return the return at team limit 5 with strangers (table 2).
+
+    Args:
+        game: Name of the game.
+        learner: Name of the learner.
+
+    Returns:
+        The mean; None if the paper has no such runs.
+    """
     return _lookup("larger_team_returns", game, learner)
 
 
 def partner_return(game: str, learner: str) -> PublishedMean | None:
-    """Return the return at team limit 5 with partners (appendix F); None if there is none."""
+    """Return the return at team limit 5 with partners (appendix F).
+
+    Args:
+        game: Name of the game.
+        learner: Name of the learner.
+
+    Returns:
+        The mean; None if the paper has no such runs.
+    """
     return _lookup("partner_returns", game, learner)
 
 

@@ -216,7 +216,13 @@ class Job:
 
     @classmethod
     def of(cls, grid: str, run: StoredRun, needs: Needs) -> "Job":
-        """Return the job for a run, with its progress as the run's files have it."""
+        """Return the job for a run, with its progress as the run's files have it.
+
+        Args:
+            grid: The name of the run's grid.
+            run: The run.
+            needs: What the experiment needs of it.
+        """
         if needs.met_by(run):
             progress = Progress.DONE
         else:

@@ -93,7 +93,12 @@ class Game(Protocol[State]):
         ...
 
     def usable_slots(self, slots: int, limit: Int[Array, ""]) -> Bool[Array, " slot"]:
-        """Return which slots may be occupied if the team has this limit."""
+        """Return which slots may be occupied if the team has this limit.
+
+        Args:
+            slots: Number of slots of the learner's team.
+            limit: The team limit.
+        """
         ...
 
     def features(self, slots: int) -> tuple[Sequence[Feature], Sequence[Feature]]:
@@ -105,21 +110,46 @@ class Game(Protocol[State]):
         ...
 
     def reset(self, rng: StepRNG, present: Bool[Array, " slot"]) -> State:
-        """Return the first state of an episode for those present."""
+        """Return the first state of an episode.
+
+        Args:
+            rng: Random numbers of this step.
+            present: Which slots hold an agent from the start.
+        """
         ...
 
     def spawn(self, rng: StepRNG, state: State, entering: Bool[Array, " slot"]) -> State:
-        """Place newcomers in slots that are free."""
+        """Place newcomers.
+
+        Args:
+            rng: Random numbers of this step.
+            state: The state.
+            entering: Which slots get a newcomer; they are free.
+        """
         ...
 
     def despawn(self, state: State, leaving: Bool[Array, " slot"]) -> State:
-        """Remove agents that leave."""
+        """Remove agents that leave.
+
+        Args:
+            state: The state.
+            leaving: Which slots are left.
+        """
         ...
 
     def step(
         self, rng: StepRNG, state: State, actions: Int[Array, " slot"]
     ) -> tuple[State, StepOutcome]:
-        """Let everybody present act at once."""
+        """Let all agents that are present act at once.
+
+        Args:
+            rng: Random numbers of this step.
+            state: The state.
+            actions: An action for each slot; those of empty slots have no effect.
+
+        Returns:
+            The state after the step, and what the step led to.
+        """
         ...
 
     def observe(self, state: State) -> tuple[Float[Array, "slot feature"], Float[Array, " shared"]]:

@@ -73,7 +73,12 @@ class Renderer(Protocol):
         ...
 
     def text(self, env: AnyEnv, state: AnyEnvState) -> Text:
-        """Return a state as text for the terminal."""
+        """Return a state as text for the terminal.
+
+        Args:
+            env: The environment.
+            state: Its state.
+        """
         ...
 
     def describe_events(self, state: PyTree, step: TimeStep, names: Names) -> list[str]:
@@ -87,7 +92,12 @@ class Renderer(Protocol):
         ...
 
     def describe_agent(self, state: PyTree, slot: int) -> str:
-        """Describe the agent in a slot in a few words."""
+        """Describe the agent in a slot in a few words.
+
+        Args:
+            state: The state of the game.
+            slot: The agent's slot.
+        """
         ...
 
 
@@ -97,7 +107,12 @@ def agent_colour(slot: int) -> str:
 
 
 class Canvas:
-    """A board with a line of text above it. All measures are in cells; (0, 0) is the first cell."""
+    """A board with a line of text above it. All measures are in cells; (0, 0) is the first cell.
+
+    Args:
+        rows: Height of the board.
+        columns: Width of the board.
+    """
 
     def __init__(self, rows: float, columns: float):
         try:
@@ -119,30 +134,72 @@ class Canvas:
                 self._draw.line(points, LINE, SCALE)
 
     def disc(self, row: float, column: float, radius: float, colour: str) -> None:
-        """Draw a filled circle."""
+        """Draw a filled circle.
+
+        Args:
+            row: Row of the centre.
+            column: Column of the centre.
+            radius: Radius, in cells.
+            colour: A name or a hexadecimal code.
+        """
         x, y = self._at(row, column)
         self._draw.circle((x, y), radius * CELL * SCALE, fill=colour)
 
     def ring(self, row: float, column: float, radius: float, colour: str) -> None:
-        """Draw an empty circle."""
+        """Draw an empty circle.
+
+        Args:
+            row: Row of the centre.
+            column: Column of the centre.
+            radius: Radius, in cells.
+            colour: A name or a hexadecimal code.
+        """
         x, y = self._at(row, column)
         self._draw.circle((x, y), radius * CELL * SCALE, outline=colour, width=3 * SCALE)
 
     def polygon(self, corners: Sequence[tuple[float, float]], colour: str, rim: str) -> None:
-        """Draw a filled area with a thin rim; corners are (row, column)."""
+        """Draw a filled area with a thin rim.
+
+        Args:
+            corners: Row and column of each corner.
+            colour: The colour of the area.
+            rim: The colour of the rim.
+        """
         points = [self._at(row, column) for row, column in corners]
         self._draw.polygon(points, fill=colour, outline=rim, width=SCALE)
 
     def stroke(self, row: float, column: float, to_row: float, to_column: float, ink: str) -> None:
-        """Draw a thick line."""
+        """Draw a thick line.
+
+        Args:
+            row: Row of one end.
+            column: Column of one end.
+            to_row: Row of the other end.
+            to_column: Column of the other end.
+            ink: The colour.
+        """
         self._draw.line([self._at(row, column), self._at(to_row, to_column)], ink, 4 * SCALE)
 
     def label(self, row: float, column: float, text: str, colour: str) -> None:
-        """Write a number or a word, centred."""
+        """Write a number or a word, centred.
+
+        Args:
+            row: Row of the centre.
+            column: Column of the centre.
+            text: What to write.
+            colour: A name or a hexadecimal code.
+        """
         self._write(self._at(row, column), text, colour, 20, "mm")
 
     def caption(self, row: float, column: float, text: str, colour: str) -> None:
-        """Write a small word, centred."""
+        """Write a small word, centred.
+
+        Args:
+            row: Row of the centre.
+            column: Column of the centre.
+            text: What to write.
+            colour: A name or a hexadecimal code.
+        """
         self._write(self._at(row, column), text, colour, 10, "mm")
 
     def header(self, text: str) -> None:
@@ -204,7 +261,13 @@ def agent_mark(slot: int, label: str, arrived: bool) -> tuple[str, str]:
 
 
 def grid_text(rows: int, columns: int, cells: Cells) -> Text:
-    """Return a grid as terminal text; empty cells are dots."""
+    """Return a grid as terminal text; empty cells are dots.
+
+    Args:
+        rows: Number of rows.
+        columns: Number of columns.
+        cells: What is in the cells that are not empty.
+    """
     text = Text()
     for row in range(rows):
         for column in range(columns):
@@ -215,5 +278,10 @@ def grid_text(rows: int, columns: int, cells: Cells) -> Text:
 
 
 def join_names(names: Sequence[str], verb: str) -> str:
-    """Return a subject and its verb, as in `a and b collect` or `a collects`."""
+    """Return a subject and its verb, as in `a and b collect` or `a collects`.
+
+    Args:
+        names: Who does it.
+        verb: What they do, in the plural.
+    """
     return f"{' and '.join(names)} {verb}{'s' if len(names) == 1 else ''}"

@@ -72,7 +72,13 @@ class Linear(eqx.Module):
 def affine(
     x: Float[Array, "*n input"], weight: Float[Array, "input output"], bias: Float[Array, " output"]
 ) -> Float[Array, "*n output"]:
-    """Return `x @ weight + bias`."""
+    """Return `x @ weight + bias`.
+
+    Args:
+        x: Rows of inputs.
+        weight: The weights.
+        bias: The bias, one entry per output.
+    """
     return add_row(matmul_rows(x, weight), bias)
 
 

@@ -165,7 +165,17 @@ class FeedforwardTypeNetwork(eqx.Module):
         shared: Float[Array, "time *n shared"],
         arrived: Bool[Array, "time *n slot"],
     ) -> tuple[Float[Array, "time *n slot type"], None]:
-        """Return the type vectors for several observations; as for one, without memory."""
+        """Return the type vectors for several observations.
+
+        Args:
+            memory: Not used.
+            agents: The features x of each agent, at each step.
+            shared: The shared features u, at each step.
+            arrived: Not used.
+
+        Returns:
+            The type vectors, and None in place of a memory.
+        """
         del memory, arrived
         return self.layers(_append_shared(agents, shared)), None
 

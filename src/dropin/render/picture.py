@@ -35,12 +35,22 @@ def renderer_of(env: AnyEnv) -> Renderer:
 
 
 def type_names(env: AnyEnv, state: AnyEnvState) -> list[str]:
-    """Return the name of the type of each slot."""
+    """Return the name of the type of each slot.
+
+    Args:
+        env: The environment.
+        state: Its state.
+    """
     return [env.team.pool.names[index] for index in np.asarray(state.roster.type).tolist()]
 
 
 def short_names(env: AnyEnv, state: AnyEnvState) -> list[str]:
-    """Return what to write below each agent: `learner`, or the name of its type."""
+    """Return what to write below each agent: `learner`, or the name of its type.
+
+    Args:
+        env: The environment.
+        state: Its state.
+    """
     return ["learner", *type_names(env, state)[1:]]
 
 

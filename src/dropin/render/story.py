@@ -13,7 +13,12 @@ __all__ = ["long_names", "tell_story"]
 
 
 def long_names(env: AnyEnv, state: AnyEnvState) -> list[str]:
-    """Return what a story calls the agent in each slot, as `mate 1 (H3)`."""
+    """Return what a story calls the agent in each slot, as `mate 1 (H3)`.
+
+    Args:
+        env: The environment.
+        state: Its state.
+    """
     sides = [env.game.side_names[side] for side in env.sides]
     others = [
         f"{side} {slot} ({name})"

@@ -5,12 +5,10 @@ who enters. Openness never moves the learner (slot 0), stays within the slots th
 allows, and leaves the learner at least one teammate.
 """
 
-from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from dropin._xla.random import StepRNG
@@ -22,8 +20,8 @@ __all__ = [
     "Closed",
     "Durations",
     "Openness",
-    "Scripted",
     "require_one_side",
+    "select_first",
 ]
 
 MIN_TEAM_SIZE = 2
@@ -35,11 +33,21 @@ class Openness(Protocol):
     """The process that decides who is present."""
 
     def validate(self, sides: tuple[int, ...], limit: int) -> None:
-        """Raise `InputError` when the process does not fit these slots and this team limit."""
+        """Raise `InputError` if the process does not fit these slots and this team limit.
+
+        Args:
+            sides: The side of every slot.
+            limit: The team limit.
+        """
         ...
 
     def max_agents_per_episode(self, slots: int, horizon: int) -> int:
-        """Return the most agents that can appear in an episode, one after another included."""
+        """Return the most agents that can appear in an episode, at a time or one after another.
+
+        Args:
+            slots: Number of slots of the learner's team.
+            horizon: Number of steps of an episode.
+        """
         ...
 
     def reset(
@@ -91,8 +99,13 @@ def require_one_side(name: str, sides: tuple[int, ...]) -> None:
         raise InputError(f"{name} is for teams without opponents.")
 
 
-def _first(candidates: Bool[Array, " n"], number: Int[Array, ""]) -> Bool[Array, " n"]:
-    """Select the first `number` candidates."""
+def select_first(candidates: Bool[Array, " n"], number: Int[Array, ""]) -> Bool[Array, " n"]:
+    """Select the first candidates.
+
+    Args:
+        candidates: Which entries may be selected.
+        number: How many to select; all candidates if there are fewer.
+    """
     index = jnp.arange(candidates.shape[0])
     before = jnp.sum(candidates[None, :] & (index[None, :] < index[:, None]), axis=1)
     return candidates & (before < number)
@@ -234,13 +247,13 @@ class Durations(eqx.Module):
         ready = state.occupied & (wait <= 0)
         room = jnp.sum(usable_slots) - jnp.sum(remaining)
         called = _sample(rng.uniform(bench), ready, room)
-        entering = _first(~remaining, jnp.sum(called))
+        entering = select_first(~remaining, jnp.sum(called))
         new_stay = rng.integers(self.active[0], self.active[1], slots)
         stay = jnp.where(entering, new_stay, stay)
 
         # Agents on the bench have no identity, so leavers take any free place.
         still_waiting = state.occupied & ~called
-        sitting_down = _first(~still_waiting, jnp.sum(leaving))
+        sitting_down = select_first(~still_waiting, jnp.sum(leaving))
         new_wait = rng.integers(self.waiting[0], self.waiting[1], bench)
         wait = jnp.where(sitting_down, new_wait, wait)
         return DurationsState(stay, wait, still_waiting | sitting_down), leaving, entering
@@ -311,103 +324,5 @@ class Churn(eqx.Module):
         max_leaving = jnp.minimum(number[0], jnp.sum(present) - MIN_TEAM_SIZE)
         leaving = _sample(rng.uniform(slots), due, max_leaving)
         remaining = present & ~leaving
-        entering = _first(~remaining, jnp.minimum(number[1], limit - jnp.sum(remaining)))
+        entering = select_first(~remaining, jnp.minimum(number[1], limit - jnp.sum(remaining)))
         return jnp.where(entering, 0, age), leaving, entering
-
-
-class Scripted(eqx.Module):
-    """A schedule given as data.
-
-    `Scripted([1, 2], [(10, "leaves", 1), (12, "enters", 3)])` has teammates in slots 1 and 2 at
-    the start; slot 1 is left at the end of step 10, slot 3 is entered at the end of step 12.
-    Within a step agents leave before others enter.
-    """
-
-    initial_slots: tuple[int, ...] = eqx.field(static=True)
-    """The slots of the teammates at the start."""
-    schedule: tuple[tuple[int, str, int], ...] = eqx.field(static=True)
-    """Entries (step, "leaves" or "enters", slot); steps are counted from 1."""
-
-    def __init__(self, initial_slots: Sequence[int], schedule: Sequence[tuple[int, str, int]]):
-        self.initial_slots = tuple(initial_slots)
-        self.schedule = tuple(sorted((step, what, slot) for step, what, slot in schedule))
-        for step, what, slot in self.schedule:
-            if what not in ("leaves", "enters"):
-                raise InputError(
-                    f"Step {step} of the schedule says slot {slot} {what!r}: it can be 'leaves'"
-                    " or 'enters'."
-                )
-            if step < 1:
-                raise InputError(f"The schedule names step {step}, but steps count from 1.")
-
-    def validate(self, sides: tuple[int, ...], limit: int) -> None:
-        """Follow the schedule once; raise `InputError` if an entry is impossible."""
-        require_one_side("A schedule", sides)
-        slots = len(sides)
-        present = set(self.initial_slots)
-        for slot in [*self.initial_slots, *(slot for _, _, slot in self.schedule)]:
-            if not 1 <= slot < slots:
-                raise InputError(
-                    f"The schedule names slot {slot}, but teammates have slots 1 to {slots - 1}."
-                )
-        self._check_size(0, len(present) + 1, limit)
-        for step in sorted({step for step, _, _ in self.schedule}):
-            # "leaves" is done before "enters".
-            for when, what, slot in sorted(self.schedule, key=lambda entry: entry[1], reverse=True):
-                if when != step:
-                    continue
-                if (slot in present) == (what == "enters"):
-                    state = "is there already" if what == "enters" else "is not there"
-                    raise InputError(
-                        f"At step {step} of the schedule slot {slot} {what}, but it {state}."
-                    )
-                present ^= {slot}
-            self._check_size(step, len(present) + 1, limit)
-
-    def _check_size(self, step: int, size: int, limit: int) -> None:
-        if not MIN_TEAM_SIZE <= size <= limit:
-            raise InputError(
-                f"After step {step} of the schedule the team has {size} agents, but it has to"
-                f" have between {MIN_TEAM_SIZE} and the limit of {limit}."
-            )
-
-    def max_agents_per_episode(self, slots: int, horizon: int) -> int:
-        """Count the learner, the initial teammates and every entry."""
-        del slots, horizon
-        entries = sum(what == "enters" for _, what, _ in self.schedule)
-        return 1 + len(self.initial_slots) + entries
-
-    def reset(
-        self, rng: StepRNG, usable_slots: Bool[Array, " slot"]
-    ) -> tuple[Int[Array, ""], Bool[Array, " slot"]]:
-        """Start with the initial teammates; the state is the number of steps taken."""
-        del rng
-        slots = np.arange(len(usable_slots))
-        return jnp.int32(0), jnp.asarray(np.isin(slots, [0, *self.initial_slots]))
-
-    def step(
-        self,
-        rng: StepRNG,
-        state: Int[Array, ""],
-        present: Bool[Array, " slot"],
-        usable_slots: Bool[Array, " slot"],
-        events: PyTree,
-    ) -> tuple[Int[Array, ""], Bool[Array, " slot"], Bool[Array, " slot"]]:
-        """Do what the schedule says for this step, as far as the limit allows."""
-        del rng, events
-        leaving = self._scheduled("leaves", state + 1, present) & present
-        entering = self._scheduled("enters", state + 1, present) & (leaving | ~present)
-        leaving = _first(leaving, jnp.sum(present) + jnp.sum(entering) - MIN_TEAM_SIZE)
-        remaining = present & ~leaving
-        room = jnp.sum(usable_slots) - jnp.sum(remaining)
-        return state + 1, leaving, _first(entering & ~remaining, room)
-
-    def _scheduled(
-        self, what: str, step: Int[Array, ""], present: Bool[Array, " slot"]
-    ) -> Bool[Array, " slot"]:
-        """Return which slots the schedule names for a step."""
-        named = jnp.zeros_like(present)
-        for when, does, slot in self.schedule:
-            if does == what:
-                named = named | ((step == when) & (jnp.arange(present.shape[0]) == slot))
-        return named

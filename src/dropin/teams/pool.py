@@ -52,7 +52,13 @@ class Roster(eqx.Module):
 
 
 class Pool(eqx.Module):
-    """Types, each drawn with the same probability; each side of a game has its own."""
+    """Types, each drawn with the same probability; each side of a game has its own.
+
+    Args:
+        types: The types, or functions from a view to an action.
+        observer: What each agent sees, for its type to act on.
+        shared_type: Whether all agents of a side have one type, drawn at the start of an episode.
+    """
 
     types: tuple[Type, ...]
     observer: Observer
@@ -89,7 +95,12 @@ class Pool(eqx.Module):
                 raise InputError(f"The pool has no type for side {side} of the game.")
 
     def reset(self, rng: StepRNG, sides: tuple[int, ...]) -> Roster:
-        """Draw a type and an agent seed for every slot, with empty memories."""
+        """Draw a type and an agent seed for every slot, with empty memories.
+
+        Args:
+            rng: Random numbers of this step.
+            sides: The side of every slot.
+        """
         bits = rng.bits(2, len(sides))
         return Roster(
             type=self._draw_types(bits[0], sides),
@@ -109,7 +120,13 @@ class Pool(eqx.Module):
         return jnp.asarray(first) + (bits % count).astype(jnp.int32)
 
     def spawn(self, rng: StepRNG, roster: Roster, entering: Bool[Array, " slot"]) -> Roster:
-        """Draw a type and an agent seed for each newcomer and clear its memory."""
+        """Draw a type and an agent seed for each newcomer and clear its memory.
+
+        Args:
+            rng: Random numbers of this step.
+            roster: Which agent is of which type.
+            entering: Which slots get a newcomer.
+        """
         new = self.reset(rng, roster.sides)
         if self.shared_type:
             new = replace(new, type=roster.type)
@@ -196,7 +213,13 @@ def _with_rows(tree: Tree, rows: slice, new: Tree) -> Tree:
 
 
 def select(which: Bool[Array, "*slot"], yes: Tree, no: Tree) -> Tree:
-    """Select rows of `yes` where `which` is true and rows of `no` elsewhere, in every leaf."""
+    """Select rows of `yes` where `which` is true and rows of `no` elsewhere, in every leaf.
+
+    Args:
+        which: Which rows to take from `yes`.
+        yes: A pytree whose leaves have these rows first.
+        no: A pytree of the same structure.
+    """
     return jax.tree.map(
         lambda a, b: jnp.where(which.reshape(which.shape + (1,) * (a.ndim - which.ndim)), a, b),
         yes,

@@ -1,12 +1,10 @@
-"""Reporters: where the progress of a run is shown or logged while it trains."""
+"""Reporters: how the progress of a run is shown while it trains."""
 
 import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console, Group
@@ -16,8 +14,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from dropin.core.config import PlainDict, PlainMapping
-from dropin.core.errors import MissingExtraError, unknown
-from dropin.core.files import read_json
+from dropin.core.errors import unknown
 from dropin.training.config import STRANGERS
 
 __all__ = [
@@ -26,14 +23,9 @@ __all__ = [
     "Lines",
     "Pace",
     "Reporter",
-    "Several",
-    "TensorBoard",
-    "WandB",
-    "check_extras",
     "check_screen",
     "clock",
     "evaluation_text",
-    "run_reporter",
     "screen_reporter",
 ]
 
@@ -137,12 +129,6 @@ def evaluation_text(row: Row) -> str:
         f"{'' if unshaped is None else f', unshaped {unshaped:.2f}'}"
         f"{_listed(_others(row, MEASURED))}"
     )
-
-
-def _scalar_name(row: Row) -> str:
-    """Return the name of an evaluation among logged scalars."""
-    among = "" if row["teammates"] == STRANGERS else f"_{row['teammates']}"
-    return f"evaluation/limit_{row['team_limit']}_{row['mode']}{among}"
 
 
 class Lines(Reporter):
@@ -313,94 +299,6 @@ def _failed(row: Row) -> bool:
     return str(row.get("state", "")).startswith("failed")
 
 
-class TensorBoard(Reporter):
-    """Logs scalars for TensorBoard, in the run's directory."""
-
-    def __init__(self, directory: Path):
-        from tensorboardX import SummaryWriter
-
-        self.writer = SummaryWriter(str(directory / "tensorboard"))
-
-    def metrics(self, row: Row) -> None:
-        """Log each number under its name."""
-        for name, value in row.items():
-            if name != "step" and value is not None:
-                self.writer.add_scalar(f"training/{name}", value, row["step"])
-
-    def evaluation(self, row: Row) -> None:
-        """Log the mean return."""
-        self.writer.add_scalar(_scalar_name(row), row["mean_return"], row["step"])
-
-    def __exit__(self, *error: object) -> None:
-        """Write what is left."""
-        self.writer.close()
-
-
-class WandB(Reporter):
-    """Logs scalars for Weights & Biases."""
-
-    def __init__(self, directory: Path):
-        import wandb  # pyright: ignore[reportMissingImports]
-
-        self.run = wandb.init(
-            project="dropin",
-            name=directory.name,
-            dir=str(directory),
-            config=read_json(directory / "run.json"),
-        )
-
-    def metrics(self, row: Row) -> None:
-        """Log each number under its name."""
-        values = {f"training/{name}": value for name, value in row.items() if value is not None}
-        self.run.log(values, step=row["step"])
-
-    def evaluation(self, row: Row) -> None:
-        """Log the mean return."""
-        self.run.log({_scalar_name(row): row["mean_return"]}, step=row["step"])
-
-    def __exit__(self, *error: object) -> None:
-        """Finish the run."""
-        self.run.finish()
-
-
-class Several(Reporter):
-    """Passes everything on to several reporters."""
-
-    def __init__(self, reporters: Sequence[Reporter]):
-        self.reporters = reporters
-
-    def __enter__(self) -> "Several":
-        """Start all of them."""
-        for each in self.reporters:
-            each.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """End all of them."""
-        for each in self.reporters:
-            each.__exit__(*error)
-
-    def begin(self, title: str, step: int, steps: int) -> None:
-        """Pass it on."""
-        for each in self.reporters:
-            each.begin(title, step, steps)
-
-    def metrics(self, row: Row) -> None:
-        """Pass it on."""
-        for each in self.reporters:
-            each.metrics(row)
-
-    def evaluation(self, row: Row) -> None:
-        """Pass it on."""
-        for each in self.reporters:
-            each.evaluation(row)
-
-    def say(self, sentence: str) -> None:
-        """Pass it on."""
-        for each in self.reporters:
-            each.say(sentence)
-
-
 SCREENS = ("auto", "lines", "json", "none")
 
 
@@ -408,14 +306,6 @@ def check_screen(kind: str) -> None:
     """Raise `InputError` for a way to report that does not exist."""
     if kind not in SCREENS:
         raise unknown("report", kind, SCREENS)
-
-
-def check_extras(tensorboard: bool, wandb: bool) -> None:
-    """Raise `MissingExtraError` for a package that is needed and not installed."""
-    if tensorboard and find_spec("tensorboardX") is None:
-        raise MissingExtraError("Logging for TensorBoard", "tensorboard")
-    if wandb and find_spec("wandb") is None:
-        raise MissingExtraError("Logging for Weights & Biases", "wandb")
 
 
 def screen_reporter(kind: str | Reporter) -> Reporter:
@@ -431,20 +321,3 @@ def screen_reporter(kind: str | Reporter) -> Reporter:
     if kind == "auto":
         return Board() if Console().is_terminal else Lines()
     return {"lines": Lines, "json": Json, "none": Reporter}[kind]()
-
-
-def run_reporter(kind: str, directory: Path, tensorboard: bool, wandb: bool) -> Reporter:
-    """Return the reporter of a run.
-
-    Args:
-        kind: As in `screen_reporter`.
-        directory: The run's directory.
-        tensorboard: Whether to log for TensorBoard as well.
-        wandb: Whether to log for Weights & Biases as well.
-    """
-    reporters = [screen_reporter(kind)]
-    if tensorboard:
-        reporters.append(TensorBoard(directory))
-    if wandb:
-        reporters.append(WandB(directory))
-    return Several(reporters)

@@ -12,10 +12,9 @@ from jaxtyping import Array, Float, Int
 
 from dropin.env import TypeLike, make
 from dropin.games import fortattack
-from dropin.games.fortattack.game import NOTHING
 from dropin.games.fortattack.learned import FighterNetwork, LearnedFighter
 from dropin.games.fortattack.observer import View
-from dropin.games.fortattack.state import GUARD, State
+from dropin.games.fortattack.state import GUARD, NOTHING, State
 from dropin.teams.types import ViewType
 from dropin.zoo import ppo
 from dropin.zoo.batched_env import BatchedEnv

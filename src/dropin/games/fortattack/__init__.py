@@ -3,6 +3,7 @@
 | module | content |
 |---|---|
 | `game`, `state` | the rules: states, actions, rewards |
+| `physics` | how agents move |
 | `observer` | what each agent sees |
 | `types` | the pool of types of guards and attackers |
 | `scripted`, `learned` | the types themselves: G1, G4 and G6 are networks, the others scripts |

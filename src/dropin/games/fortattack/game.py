@@ -14,25 +14,19 @@ from dropin._xla.random import StepRNG
 from dropin.core.errors import InputError
 from dropin.core.metrics import Mean
 from dropin.games.base import Feature, StepOutcome, as_float, as_int, make_preset
-from dropin.games.fortattack.state import ATTACKER, GUARD, Geometry, State, StepEvents
+from dropin.games.fortattack.physics import move
+from dropin.games.fortattack.state import (
+    ATTACKER,
+    FULL_TURN,
+    GUARD,
+    SHOOT,
+    Geometry,
+    State,
+    StepEvents,
+)
 
-__all__ = [
-    "DOWN",
-    "LEFT",
-    "NOTHING",
-    "RIGHT",
-    "SHOOT",
-    "SPAWN_HEADING",
-    "TURN_LEFT",
-    "TURN_RIGHT",
-    "UP",
-    "FortAttack",
-    "make_game",
-]
+__all__ = ["SPAWN_HEADING", "FortAttack", "make_game"]
 
-NOTHING, RIGHT, LEFT, UP, DOWN, TURN_LEFT, TURN_RIGHT, SHOOT = range(8)
-"""The actions."""
-FULL_TURN = 2 * np.pi
 SPAWN_HEADING = (1.5 * np.pi, 0.5 * np.pi)
 """The heading of a newcomer, by side: guards look down, attackers up."""
 
@@ -300,7 +294,7 @@ class FortAttack(eqx.Module):
         hits = materialize(fired[:, None] & self.opponents_of(state) & self.in_laser(geometry))
         was_hit = jnp.any(hits, axis=0)
         moving = present & ~was_hit
-        after = self._move(self.despawn(state, was_hit), geometry, actions, moving)
+        after = move(self, self.despawn(state, was_hit), geometry, actions, moving)
 
         in_fort = self.distance_to_fort(after) < self.fort_radius
         fort_fell = jnp.any(moving & state.is_attacker & in_fort)
@@ -322,68 +316,6 @@ class FortAttack(eqx.Module):
             events=StepEvents(fired, hits, geometry.distance, fort_fell),
         )
         return after, outcome
-
-    def _move(
-        self,
-        state: State,
-        geometry: Geometry,
-        actions: Int[Array, " slot"],
-        moving: Bool[Array, " slot"],
-    ) -> State:
-        """Apply forces and turns to the agents that move.
-
-        Args:
-            state: The state, without those who were hit.
-            geometry: The geometry before anybody moved.
-            actions: The action of each agent.
-            moving: Which agents are still present.
-        """
-        touching = moving[:, None] & moving[None] & (geometry.distance > 0)
-        overlap = jnp.maximum(2 * self.agent_radius - geometry.distance, 0.0)
-        repulsion = jnp.where(touching, self.stiffness * overlap / geometry.distance, 0.0)
-        force_x = -jnp.sum(repulsion * geometry.dx, axis=1)
-        force_y = -jnp.sum(repulsion * geometry.dy, axis=1)
-        thrust_x = self._axis_thrust(actions, RIGHT, LEFT)
-        thrust_y = self._axis_thrust(actions, UP, DOWN)
-        force_x += self._wall_force(state.x, self.half_width) + thrust_x
-        force_y += self._wall_force(state.y, self.half_height) + thrust_y
-
-        vx = (1 - self.damping) * state.vx + self.time_step * force_x
-        vy = (1 - self.damping) * state.vy + self.time_step * force_y
-        speed = jnp.sqrt(vx * vx + vy * vy)
-        scale = jnp.where(speed > self.max_speed, self.max_speed / speed, 1.0)
-        vx, vy = jnp.where(moving, scale * vx, 0.0), jnp.where(moving, scale * vy, 0.0)
-
-        turn = jnp.where(actions == TURN_LEFT, self.turn_angle, 0.0)
-        turn = jnp.where(actions == TURN_RIGHT, -self.turn_angle, turn)
-        heading = state.heading + jnp.where(moving, turn, 0.0)
-        heading = jnp.where(heading < 0, heading + FULL_TURN, heading)
-        heading = jnp.where(heading >= FULL_TURN, heading - FULL_TURN, heading)
-        return replace(
-            state,
-            x=state.x + self.time_step * vx,
-            y=state.y + self.time_step * vy,
-            vx=vx,
-            vy=vy,
-            heading=heading,
-            time=state.time + 1,
-        )
-
-    def _wall_force(
-        self, position: Float[Array, " slot"], half_size: Float[Array, ""]
-    ) -> Float[Array, " slot"]:
-        """Return the force of the two walls at +-`half_size` of an axis."""
-        above = jnp.maximum(position + self.agent_radius - half_size, 0.0)
-        below = jnp.maximum(-half_size - (position - self.agent_radius), 0.0)
-        return self.stiffness * (below - above)
-
-    def _axis_thrust(
-        self, actions: Int[Array, " slot"], plus: int, minus: int
-    ) -> Float[Array, " slot"]:
-        """Return the thrust along the axis that the actions `plus` and `minus` move along."""
-        return jnp.where(
-            actions == plus, self.thrust, jnp.where(actions == minus, -self.thrust, 0.0)
-        )
 
     def observe(self, state: State) -> tuple[Float[Array, "slot feature"], Float[Array, " shared"]]:
         """Return the agent features x, not scaled, and no shared features."""

@@ -10,8 +10,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from dropin._xla.compute_where import compute_where
 from dropin._xla.random import sample_categorical, split
-from dropin.games.fortattack.game import SHOOT
 from dropin.games.fortattack.observer import View
+from dropin.games.fortattack.state import SHOOT
 from dropin.models.layers import MLP, Linear
 from dropin.teams.types import PolicyInput, Type
 from dropin.teams.weights import load_weights
@@ -102,6 +102,10 @@ class FighterNetwork(eqx.Module):
 
     The same weights serve any number of agents. The names of the fields are those of the arrays in
     the weight files.
+
+    Args:
+        outputs: Number of outputs: one for each action by default.
+        key: A random key for the initial weights.
     """
 
     mate: Linear
@@ -158,7 +162,12 @@ def _build_network() -> FighterNetwork:
 
 
 def untrained_fighter(name: str, summary: str) -> LearnedFighter:
-    """Return a guard with the initial weights of a network, always the same ones."""
+    """Return a guard with the initial weights of a network, always the same ones.
+
+    Args:
+        name: The name of the type.
+        summary: What it does, in one line.
+    """
     return LearnedFighter(name, summary, _build_network())
 
 

@@ -13,19 +13,19 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from dropin._xla.random import uniform_to_index
-from dropin.games.fortattack.game import (
+from dropin.games.fortattack.game import SPAWN_HEADING
+from dropin.games.fortattack.observer import View
+from dropin.games.fortattack.state import (
     DOWN,
+    GUARD,
     LEFT,
     NOTHING,
     RIGHT,
     SHOOT,
-    SPAWN_HEADING,
     TURN_LEFT,
     TURN_RIGHT,
     UP,
 )
-from dropin.games.fortattack.observer import View
-from dropin.games.fortattack.state import GUARD
 from dropin.teams.types import PolicyInput, Type
 
 __all__ = [
@@ -96,7 +96,13 @@ def move_towards(view: View, x: Float[Array, ""], y: Float[Array, ""]) -> Int[Ar
 
 
 def distance_to(view: View, x: Float[Array, ""], y: Float[Array, ""]) -> Float[Array, ""]:
-    """Return the distance from an agent to the place (x, y)."""
+    """Return the distance from an agent to a place.
+
+    Args:
+        view: The view of the agent.
+        x: Position along x.
+        y: Position along y.
+    """
     return jnp.hypot(x - view.x, y - view.y)
 
 

@@ -1,13 +1,33 @@
-"""States of FortAttack, the geometry between agents, and the record of a step."""
+"""Actions and states of FortAttack, the geometry between agents, and the record of a step."""
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from dropin._xla.materialize import materialize
 
-__all__ = ["ATTACKER", "GUARD", "Geometry", "State", "StepEvents"]
+__all__ = [
+    "ATTACKER",
+    "DOWN",
+    "FULL_TURN",
+    "GUARD",
+    "LEFT",
+    "NOTHING",
+    "RIGHT",
+    "SHOOT",
+    "TURN_LEFT",
+    "TURN_RIGHT",
+    "UP",
+    "Geometry",
+    "State",
+    "StepEvents",
+]
 
+NOTHING, RIGHT, LEFT, UP, DOWN, TURN_LEFT, TURN_RIGHT, SHOOT = range(8)
+"""The actions."""
+FULL_TURN = 2 * np.pi
+"""An angle in radians, as all angles."""
 GUARD, ATTACKER = 0, 1
 """The sides; the learner is a guard."""
 

@@ -51,6 +51,10 @@ def approach(view: View, aim: Aim) -> Int[Array, ""]:
 
     The agent closes the gap in rows first, then the one in columns. It takes a random valid action
     if neither step is possible, or if it has no target.
+
+    Args:
+        view: What the agent sees.
+        aim: What it heads for.
     """
     count = aim.cost.shape[0]
     index = jnp.arange(count)
