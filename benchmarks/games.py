@@ -10,14 +10,14 @@ the first call, compilation included.
 """
 
 import argparse
-import os
 import resource
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from workers import Worker, random_play
 
 SLOTS = 5
 COUNTS = (1, 16, 256, 1024)
@@ -79,17 +79,11 @@ def serve(game: str, rules: str, envs: int, cores: int) -> None:
     length = max(64, 4096 // envs)
     each = envs // cores
 
-    def run(state: Any, key: Any) -> Any:
-        key, acting, stepping = jax.random.split(key[0], 3)
-        actions = jax.random.randint(acting, (length, each), 0, len(env.game.actions))
-        keys = jax.random.split(stepping, (length, each))
+    play = random_play(env, each, length)
 
-        def step(state: Any, given: Any) -> Any:
-            state, time_step = jax.vmap(env.step)(given[0], state, given[1])
-            return state, time_step.reward.sum()
-
-        state, rewards = jax.lax.scan(step, state, (keys, actions))
-        return state, key[None], rewards.sum(keepdims=True)
+    def run(state: Any, keys: Any) -> Any:
+        state, key, reward = play(state, keys[0])
+        return state, key[None], reward[None]
 
     spread = PartitionSpec("core")
     mesh = jax.make_mesh((cores,), ("core",), devices=jax.devices()[:cores])
@@ -105,7 +99,7 @@ def serve(game: str, rules: str, envs: int, cores: int) -> None:
         (state, jax.random.split(jax.random.key(1), cores)), NamedSharding(mesh, spread)
     )
     carry = jax.block_until_ready(sharded(*carry))
-    print(f"ready {time.perf_counter() - start:.1f}", flush=True)
+    print(f"{time.perf_counter() - start:.1f}", flush=True)
     for line in sys.stdin:
         steps, start = 0, time.perf_counter()
         while time.perf_counter() - start < float(line):
@@ -116,51 +110,23 @@ def serve(game: str, rules: str, envs: int, cores: int) -> None:
         print(f"{rate:.1f} {memory:.0f}", flush=True)
 
 
-class Worker:
-    """`serve` in a process of its own."""
-
-    def __init__(self, game: str, rules: str, envs: int, cores: int):
-        flags = f"--xla_force_host_platform_device_count={cores} --xla_cpu_multi_thread_eigen=false"
-        pinned = ["taskset", "-c", ",".join(map(str, range(cores)))]
-        self.name = f"{envs} envs, {cores} core{'s' if cores > 1 else ''}"
-        self.process = subprocess.Popen(
-            [*pinned, sys.executable, __file__, "--serve", game, rules, str(envs), str(cores)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
-        )
-        self.first_seconds = float(self._hear().split()[1])
-
-    def _hear(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline()
-
-    def measure(self, seconds: float) -> tuple[float, float]:
-        """Steps a second, and the most memory so far in MiB."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{seconds}\n")
-        self.process.stdin.flush()
-        rate, memory = self._hear().split()
-        return float(rate), float(memory)
-
-    def close(self) -> None:
-        """Let the process end by itself."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+def start(game: str, rules: str, envs: int, cores: int) -> Worker:
+    """Start `serve`: it says how long the first call took, and measures steps a second and MiB."""
+    flags = f"--xla_force_host_platform_device_count={cores} --xla_cpu_multi_thread_eigen=false"
+    arguments = [game, rules, str(envs), str(cores)]
+    return Worker(__file__, arguments, range(cores), {"XLA_FLAGS": flags})
 
 
 def measure(game: str, rules: str, seconds: float, rounds: int) -> None:
-    workers = [Worker(game, rules, envs, 1) for envs in COUNTS]
-    workers += [Worker(game, rules, envs, 2) for envs in COUNTS[2:]]
+    workers = {f"{envs} envs, 1 core": start(game, rules, envs, 1) for envs in COUNTS}
+    workers |= {f"{envs} envs, 2 cores": start(game, rules, envs, 2) for envs in COUNTS[2:]}
     slow: list[float] = []
-    fast: dict[str, list[float]] = {worker.name: [] for worker in workers}
+    fast: dict[str, list[float]] = {name: [] for name in workers}
     memory: dict[str, float] = {}
     for _ in range(rounds):
-        for worker in workers:
-            rate, memory[worker.name] = worker.measure(seconds)
-            fast[worker.name].append(rate)
+        for name, worker in workers.items():
+            rate, memory[name] = worker.measure(seconds)
+            fast[name].append(rate)
         slow.append(slow_rate(game, rules, seconds))
 
     print(f"\n{game}, rules {rules}, {SLOTS} slots, all types; median of {rounds} rounds")
@@ -169,8 +135,8 @@ def measure(game: str, rules: str, seconds: float, rounds: int) -> None:
         f" {'MiB':>6} {'first':>6}"
     )
     row("NumPy, one env", slow, slow)
-    for worker in workers:
-        row(worker.name, fast[worker.name], slow, memory[worker.name], worker.first_seconds)
+    for name, worker in workers.items():
+        row(name, fast[name], slow, memory[name], *worker.ready)
         worker.close()
 
 

@@ -12,15 +12,15 @@ thread. Absolute times are not stable on a shared machine; read the ratios.
 """
 
 import argparse
-import os
 import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
+
+from workers import Worker, spread
 
 PARTS = {
     "game": "game (prey too), openness, new episodes",
@@ -284,64 +284,23 @@ What = tuple[str, str, str]
 """Game, learner, rules."""
 
 
-class Worker:
-    """`serve` in a process of its own, on one core."""
+def start(
+    what: What, slots: int = 3, pair: str = "pair", part: str = "update",
+    core: int = 0, cache: str = "off",
+) -> Worker:  # fmt: skip
+    """Start `serve` on one core.
 
-    def __init__(
-        self, what: What, slots: int = 3, pair: str = "pair", part: str = "update",
-        core: int = 0, cache: str = "off",
-    ):  # fmt: skip
-        arguments = ["--serve", *what, str(slots), pair, part]
-        self.process = subprocess.Popen(
-            ["taskset", "-c", str(core), sys.executable, __file__, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"JAX_PLATFORMS": "cpu", "DROPIN_CACHE": cache},
-        )
-        self.start, self.compile = map(float, self._hear().split())
-
-    def _hear(self) -> str:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit("A worker ended; see above.")
-        return line
-
-    def ask(self, seconds: float) -> None:
-        """Let it measure."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{seconds}\n")
-        self.process.stdin.flush()
-
-    def hear(self) -> tuple[float, float, float, float]:
-        """Steps a second, share of peak, memory in MiB, useful work of a step."""
-        rate, share, memory, flops = map(float, self._hear().split())
-        return rate, share, memory, flops
-
-    def measure(self, seconds: float) -> tuple[float, float, float, float]:
-        """Ask and hear."""
-        self.ask(seconds)
-        return self.hear()
-
-    def close(self) -> None:
-        """Let the process end by itself."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
-
-
-def spread(values: list[float], form: str = "{:.2f}") -> str:
-    """Median, least and greatest."""
-    middle, least, most = statistics.median(values), min(values), max(values)
-    return f"{form.format(middle)} ({form.format(least)} to {form.format(most)})"
+    It says how long the first state and the compilation took, and measures steps a second, share of
+    peak, memory in MiB and useful work of a step.
+    """
+    return Worker(__file__, [*what, str(slots), pair, part], [core], {"DROPIN_CACHE": cache})
 
 
 def end_to_end(what: What, rounds: int, seconds: float) -> None:
     """Share of peak, two processes, compile time and memory."""
     with tempfile.TemporaryDirectory() as cache:
-        first = Worker(what, core=0, cache=cache)
-        second = Worker(what, core=1, cache=cache)
+        first = start(what, core=0, cache=cache)
+        second = start(what, core=1, cache=cache)
         rates, shares, gains = [], [], []
         memory = flops = 0.0
         for _ in range(rounds):
@@ -357,10 +316,8 @@ def end_to_end(what: What, rounds: int, seconds: float) -> None:
         print(f"steps a second, one process      {spread(rates, '{:.0f}')}")
         print(f"two processes over one           {spread(gains)}")
         print(f"peak memory of a process, MiB    {memory:.0f}")
-        for name, cold, warm in (
-            ("first state, s", first.start, second.start),
-            ("compilation of the chunk, s", first.compile, second.compile),
-        ):
+        names = ("first state, s", "compilation of the chunk, s")
+        for name, cold, warm in zip(names, first.ready, second.ready, strict=True):
             print(f"{name:<32} {cold:.1f} cold, {warm:.1f} from the cache")
         first.close()
         second.close()
@@ -372,7 +329,7 @@ def split(what: What, rounds: int, seconds: float) -> None:
 
     jointly = "partners" in registry.learners[what[1]].evaluate_with
     parts = JOINT_PARTS if jointly else PARTS
-    workers = {part: Worker(what, part=part) for part in parts}
+    workers = {part: start(what, part=part) for part in parts}
     shares: dict[str, list[float]] = {part: [] for part in parts}
     for _ in range(rounds):
         times = {part: 1 / worker.measure(seconds)[0] for part, worker in workers.items()}
@@ -389,7 +346,7 @@ def split(what: What, rounds: int, seconds: float) -> None:
 def growth(what: What, rounds: int, seconds: float) -> None:
     """How the time of a step grows with the team."""
     for pair in ("pair", "agent"):
-        workers = {n: Worker(what, n, pair, "grid") for n in TEAMS}
+        workers = {n: start(what, n, pair, "grid") for n in TEAMS}
         ratios: dict[int, list[float]] = {n: [] for n in TEAMS}
         shares: dict[int, list[float]] = {n: [] for n in TEAMS}
         for _ in range(rounds):

@@ -12,16 +12,16 @@ with one. Absolute times are not stable on a shared machine; read the ratios.
 
 import argparse
 import json
-import os
 import platform
 import resource
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from workers import Worker, random_play, spread
 
 ROOT = Path(__file__).resolve().parent.parent
 GAMES = ("lbf", "wolfpack", "fortattack")
@@ -96,20 +96,7 @@ def make_playing(game: str, num_envs: int) -> Run:
 
     env = dropin.make(game, rules="reference", team_limit=5)
     length = max(64, 4096 // num_envs)
-
-    def play(state: Any, key: Any) -> Any:
-        key, acting, stepping = jax.random.split(key, 3)
-        actions = jax.random.randint(acting, (length, num_envs), 0, len(env.game.actions))
-        keys = jax.random.split(stepping, (length, num_envs))
-
-        def step(state: Any, given: Any) -> Any:
-            state, result = jax.vmap(env.step)(given[0], state, given[1])
-            return state, result.reward.sum()
-
-        state, rewards = jax.lax.scan(step, state, (keys, actions))
-        return state, key, rewards.sum()
-
-    played = jax.jit(play, donate_argnums=(0, 1))
+    played = jax.jit(random_play(env, num_envs, length), donate_argnums=(0, 1))
     carry = (
         jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), num_envs))[0],
         jax.random.key(1),
@@ -141,82 +128,38 @@ def serve(kind: str, *what: str) -> None:
         print(f"{rate:.3f} {memory:.0f}", flush=True)
 
 
-class Worker:
-    """`serve` in a process of its own, with the code of one version."""
-
-    def __init__(self, checkout: Path, what: Sequence[str], core: int = 0):
-        self.process = subprocess.Popen(
-            ["taskset", "-c", str(core), sys.executable, __file__, "--serve", *what],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ
-            | {
-                "PYTHONPATH": str(checkout / "src"),
-                "JAX_PLATFORMS": "cpu",
-                "JAX_ENABLE_COMPILATION_CACHE": "false",
-                "DROPIN_CACHE": "off",
-            },
-        )
-        self.memory = 0.0
-        self.compile = float(self._hear())
-
-    def _hear(self) -> str:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit("A worker ended; see above.")
-        return line
-
-    def ask(self, seconds: float) -> None:
-        """Let it measure."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{seconds}\n")
-        self.process.stdin.flush()
-
-    def hear(self) -> float:
-        """Return the steps a second that it reached."""
-        rate, self.memory = map(float, self._hear().split())
-        return rate
-
-    def measure(self, seconds: float) -> float:
-        """Ask and hear."""
-        self.ask(seconds)
-        return self.hear()
-
-    def close(self) -> None:
-        """Let the process end by itself."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
-
-
-def spread(values: list[float], form: str = "{:.2f}") -> str:
-    """Median, least and greatest."""
-    shown = [form.format(each) for each in (statistics.median(values), min(values), max(values))]
-    return f"{shown[0]} ({shown[1]} to {shown[2]})"
+def start(checkout: Path, what: Sequence[str], core: int = 0) -> Worker:
+    """Start `serve` with the code of one version."""
+    variables = {
+        "PYTHONPATH": str(checkout / "src"),
+        "JAX_ENABLE_COMPILATION_CACHE": "false",
+        "DROPIN_CACHE": "off",
+    }
+    return Worker(__file__, what, [core], variables)
 
 
 def compare(before: Path, what: Sequence[str], rounds: int, seconds: float) -> dict[str, Any]:
     """Measure one thing in both versions, in turns, and print a row."""
-    old, new = Worker(before, what), Worker(ROOT, what)
-    ratios, rates = [], []
+    old, new = start(before, what), start(ROOT, what)
+    ratios, rates, memory = [], [], {}
     for turn in range(rounds):
         pair = (old, new) if turn % 2 else (new, old)
-        found = {id(worker): worker.measure(seconds) for worker in pair}
-        ratios.append(found[id(new)] / found[id(old)])
-        rates.append(found[id(new)])
+        found = {worker: worker.measure(seconds) for worker in pair}
+        ratios.append(found[new][0] / found[old][0])
+        rates.append(found[new][0])
+        memory = {worker: used for worker, (_, used) in found.items()}
+    compiling = [*old.ready, *new.ready]
     row = {
         "what": " ".join(what),
         "ratio": statistics.median(ratios),
         "ratios": ratios,
         "steps_per_second": statistics.median(rates),
-        "compile_seconds": [old.compile, new.compile],
-        "memory_mib": [old.memory, new.memory],
+        "compile_seconds": compiling,
+        "memory_mib": [memory[old], memory[new]],
     }
     print(
         f"{row['what']:<28} {spread(ratios):<22} {row['steps_per_second']:>9.0f}"
-        f"  {old.compile:>5.1f} {new.compile:>5.1f}  {old.memory:>5.0f} {new.memory:>5.0f}",
+        f"  {compiling[0]:>5.1f} {compiling[1]:>5.1f}  {memory[old]:>5.0f} {memory[new]:>5.0f}",
         flush=True,
     )
     old.close()
@@ -226,14 +169,14 @@ def compare(before: Path, what: Sequence[str], rounds: int, seconds: float) -> d
 
 def two_over_one(what: Sequence[str], rounds: int, seconds: float) -> dict[str, Any]:
     """Measure how much two processes of this version do, each on a core, relative to one."""
-    first, second = Worker(ROOT, what, 0), Worker(ROOT, what, 1)
+    first, second = start(ROOT, what, 0), start(ROOT, what, 1)
     gains = []
     for _ in range(rounds):
-        alone = first.measure(seconds)
+        alone = first.measure(seconds)[0]
         first.ask(seconds)
         second.ask(seconds)
-        both = first.hear() + second.hear()
-        gains.append(2 * both / (alone + first.measure(seconds)))
+        both = first.hear()[0] + second.hear()[0]
+        gains.append(2 * both / (alone + first.measure(seconds)[0]))
     first.close()
     second.close()
     print(f"two processes over one, {' '.join(what)}: {spread(gains)}", flush=True)

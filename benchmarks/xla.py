@@ -19,12 +19,13 @@ everything; later ones read it from the cache.
 import argparse
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+from workers import Worker, random_play
 
 GAMES = ("lbf", "wolfpack", "fortattack")
 RULES = "reference"
@@ -111,19 +112,7 @@ def env_steps(game: str, num_envs: int) -> tuple[Callable[[], None], int]:
     env = dropin.make(game, rules=RULES, team_limit=TEAM_LIMIT)
     length = STEPS_PER_CALL // num_envs
 
-    def run(states: Any, key: Any) -> Any:
-        key, acting, stepping = jax.random.split(key, 3)
-        actions = jax.random.randint(acting, (length, num_envs), 0, len(env.game.actions))
-        keys = jax.random.split(stepping, (length, num_envs))
-
-        def step(states: Any, given: Any) -> Any:
-            states, time_step = jax.vmap(env.step)(given[0], states, given[1])
-            return states, time_step.reward.sum()
-
-        states, rewards = jax.lax.scan(step, states, (keys, actions))
-        return states, key, rewards.sum()
-
-    fast = compiled(run, donate="all")
+    fast = compiled(random_play(env, num_envs, length), donate="all")
     states, _ = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), num_envs))
     carry = (states, jax.random.key(1))
 
@@ -177,7 +166,7 @@ def serve(case: str, switched_off: str) -> None:
         for thread in os.listdir("/proc/self/task"):
             os.sched_setaffinity(int(thread), {core})
     call()
-    print("ready", flush=True)
+    print(flush=True)
     for line in sys.stdin:
         calls, start, used = 0, time.perf_counter(), time.process_time()
         while time.process_time() - used < float(line):
@@ -187,50 +176,21 @@ def serve(case: str, switched_off: str) -> None:
         print(calls * steps / by_clock, calls * steps / by_processor, flush=True)
 
 
-class Worker:
-    """`serve` in a process of its own, ready to measure."""
-
-    def __init__(self, case: str, switched_off: str):
-        environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-        self.name = switched_off
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, "--serve", case, switched_off],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment | {"JAX_PLATFORMS": "cpu"},
-        )
-        if self._read() != "ready":
-            raise SystemExit(f"{case} without {switched_off} failed.")
-
-    def _read(self) -> str:
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
-
-    def measure(self, seconds: float) -> tuple[float, float]:
-        """Return the steps per second by the clock and by processor time, over about this time."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{seconds}\n")
-        self._process.stdin.flush()
-        by_clock, by_processor = self._read().split()
-        return float(by_clock), float(by_processor)
-
-    def close(self) -> None:
-        """Let the process end by itself."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-
-
 def measure(case: str, devices: list[str], rounds: int, seconds: float) -> Rates:
     """Measure a case with everything switched on, and without each device."""
+    names = [NOTHING, *devices]
+
+    def start(name: str) -> Worker:
+        return Worker(__file__, [case, name], environment={"XLA_FLAGS": None})
+
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # Compile on all cores.
-        workers = list(pool.map(lambda name: Worker(case, name), [NOTHING, *devices]))
-    rates: Rates = {worker.name: [] for worker in workers}
+        workers = dict(zip(names, pool.map(start, names), strict=True))
+    rates: Rates = {name: [] for name in names}
     for _ in range(rounds):
-        for worker in workers:
-            rates[worker.name].append(worker.measure(seconds))
-    for worker in workers:
+        for name, worker in workers.items():
+            by_clock, by_processor = worker.measure(seconds)
+            rates[name].append((by_clock, by_processor))
+    for worker in workers.values():
         worker.close()
     return rates
 

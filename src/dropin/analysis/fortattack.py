@@ -1,7 +1,7 @@
 """What agents predict about shooting in FortAttack (paper: section 5.6, appendix I)."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,7 +9,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from dropin.agents import Agent
-from dropin.analysis.measure import AgentStep, measure, require_game, require_utilities
+from dropin.analysis.measure import (
+    AgentStep,
+    MeasureOptions,
+    measure,
+    require_game,
+    require_utilities,
+)
 from dropin.env import AnyEnv
 from dropin.evaluation.statistics import Estimate, estimate
 from dropin.games.fortattack.game import FortAttack
@@ -80,7 +86,7 @@ def _measure_pairs(env: AnyEnv, step: AgentStep) -> _PairUtilities:
     )
 
 
-def pair_utilities(agent: Agent, env: AnyEnv, **options: Any) -> Values:
+def pair_utilities(agent: Agent, env: AnyEnv, **options: Unpack[MeasureOptions]) -> Values:
     """Measure what a shot adds to GPL's joint action value, for all pairs of guard and attacker.
 
     For a guard it is the pairwise utility of shooting, averaged over the actions of the attacker;
@@ -134,7 +140,9 @@ def _measure_shooting(env: AnyEnv, step: AgentStep) -> _Shooting:
     return _Shooting(q_values[SHOOT] - value, value, jnp.any(in_range[0]), jnp.any(in_range))
 
 
-def shooting_values(agent: Agent, env: AnyEnv, **options: Any) -> tuple[Values, Values]:
+def shooting_values(
+    agent: Agent, env: AnyEnv, **options: Unpack[MeasureOptions]
+) -> tuple[Values, Values]:
     """Measure how an agent of any learner values shooting.
 
     Args:

@@ -1,7 +1,7 @@
 """Measuring what an agent predicts while it plays."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 import equinox as eqx
 import jax
@@ -18,7 +18,14 @@ from dropin.env import AnyEnv
 from dropin.learners.base import NetworkPolicy, Prediction
 from dropin.models.coordination import Utilities
 
-__all__ = ["AgentStep", "Measurement", "measure", "require_game", "require_utilities"]
+__all__ = [
+    "AgentStep",
+    "MeasureOptions",
+    "Measurement",
+    "measure",
+    "require_game",
+    "require_utilities",
+]
 
 Game = TypeVar("Game")
 
@@ -37,6 +44,15 @@ class AgentStep(eqx.Module):
 
 Measurement = Callable[[AnyEnv, AgentStep], PyTree]
 """`(env, agent_step) -> values`: what to measure in a step, a pytree of arrays."""
+
+
+class MeasureOptions(TypedDict, total=False):
+    """Options of `measure`; see there."""
+
+    steps: int
+    num_envs: int
+    mode: str
+    seed: int
 
 
 def measure(

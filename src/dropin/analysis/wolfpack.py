@@ -1,6 +1,6 @@
 """What GPL predicts about its teammates in Wolfpack (paper: appendix H)."""
 
-from typing import Any
+from typing import Unpack
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,7 +8,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from dropin.agents import Agent
-from dropin.analysis.measure import AgentStep, measure, require_game, require_utilities
+from dropin.analysis.measure import (
+    AgentStep,
+    MeasureOptions,
+    measure,
+    require_game,
+    require_utilities,
+)
 from dropin.env import AnyEnv
 from dropin.games.wolfpack.game import Wolfpack
 from dropin.games.wolfpack.state import State, manhattan_distance
@@ -40,7 +46,9 @@ def _measure_teammates(env: AnyEnv, step: AgentStep) -> _Teammates:
     )
 
 
-def teammate_utilities(agent: Agent, env: AnyEnv, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+def teammate_utilities(
+    agent: Agent, env: AnyEnv, **options: Unpack[MeasureOptions]
+) -> tuple[np.ndarray, np.ndarray]:
     """Measure the individual utility of each teammate, and how far it is from the prey.
 
     Args:
@@ -87,7 +95,7 @@ def _measure_captures(env: AnyEnv, step: AgentStep) -> _Captures:
     return _Captures(surplus, in_pack & jnp.triu(jnp.ones((slots, slots), bool), 1))
 
 
-def capture_utilities(agent: Agent, env: AnyEnv, **options: Any) -> np.ndarray:
+def capture_utilities(agent: Agent, env: AnyEnv, **options: Unpack[MeasureOptions]) -> np.ndarray:
     """Measure C_jk(a): the surplus of the actions with which a pair captured a prey.
 
     It is the pairwise utility of what both did, less the mean over all other pairs of actions.

@@ -4,7 +4,6 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import tyro
 from tyro.extras import SubcommandApp
@@ -31,12 +30,12 @@ _format_by_python = warnings.formatwarning
 
 
 def _format_warning(
-    message: Warning | str, category: type[Warning], *place: Any, **line: Any
+    message: Warning | str, category: type[Warning], file: str, number: int, line: str | None = None
 ) -> str:
     """Return a warning that is meant for the user as one line, without a place in the code."""
     if category is UserWarning:
         return f"dropin: warning: {message}\n"
-    return _format_by_python(message, category, *place, **line)
+    return _format_by_python(message, category, file, number, line)
 
 
 def main(args: Sequence[str] | None = None) -> None:

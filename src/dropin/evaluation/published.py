@@ -4,7 +4,8 @@ import functools
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from dropin.core.config import PlainDict
 
 __all__ = [
     "PublishedCurve",
@@ -105,7 +106,7 @@ def shooting_accuracy(learner: str) -> tuple[tuple[int, ...], tuple[float | None
 
 
 @functools.cache
-def _numbers() -> Any:
+def _numbers() -> PlainDict:
     return json.loads(Path(__file__).with_name("published.json").read_text())
 
 

@@ -6,7 +6,6 @@ registered here.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from dropin.core.registry import register_experiment
 from dropin.core.specs import ExperimentSpec
@@ -33,9 +32,9 @@ __all__ = [
 ]
 
 
-def _one_grid(**settings: Any) -> Callable[[Options], Mapping[str, Grid]]:
+def _only(grid: Grid) -> Callable[[Options], Mapping[str, Grid]]:
     """Return the `grids` of an experiment that has a single grid, without a name."""
-    return lambda options: {"": Grid(**settings)}  # noqa: ARG005
+    return lambda options: {"": grid}  # noqa: ARG005
 
 
 _EXPERIMENTS = (
@@ -43,24 +42,26 @@ _EXPERIMENTS = (
         name="figure2",
         source="figure 2",
         title="Returns in training",
-        grids=_one_grid(learners=PAPER_LEARNERS, extra_learners="all", extra_games=True),
+        grids=_only(Grid(learners=PAPER_LEARNERS, extra_learners="all", extra_games=True)),
         result=training_curves.training_returns,
     ),
     ExperimentSpec(
         name="table2",
         source="table 2",
         title="Generalisation to larger teams",
-        grids=_one_grid(learners=PAPER_LEARNERS, extra_learners="all", extra_games=True),
+        grids=_only(Grid(learners=PAPER_LEARNERS, extra_learners="all", extra_games=True)),
         result=larger_teams.larger_teams,
     ),
     ExperimentSpec(
         name="figure3a",
         source="figure 3a",
         title="Shooting accuracy in FortAttack",
-        grids=_one_grid(
-            games=("fortattack",),
-            learners=("gpl-q", *SINGLE_AGENT_BASELINES),
-            extra_learners="all",
+        grids=_only(
+            Grid(
+                games=("fortattack",),
+                learners=("gpl-q", *SINGLE_AGENT_BASELINES),
+                extra_learners="all",
+            )
         ),
         result=training_curves.shooting_accuracy,
     ),
@@ -68,7 +69,7 @@ _EXPERIMENTS = (
         name="figure3b",
         source="figure 3b",
         title="Pair utilities of shooting over training",
-        grids=_one_grid(games=("fortattack",), learners=("gpl-q",), seeds=1),
+        grids=_only(Grid(games=("fortattack",), learners=("gpl-q",), seeds=1)),
         result=utilities.shooting_pair_utilities,
         needs_agents=True,
     ),
@@ -84,7 +85,7 @@ _EXPERIMENTS = (
         name="partners",
         source="appendix F",
         title="Jointly trained learners among their partners",
-        grids=_one_grid(learners=JOINT_LEARNERS, extra_learners="partners", extra_games=True),
+        grids=_only(Grid(learners=JOINT_LEARNERS, extra_learners="partners", extra_games=True)),
         result=training_curves.partners,
     ),
     ExperimentSpec(
@@ -105,7 +106,7 @@ _EXPERIMENTS = (
         name="wolfpack-utilities",
         source="appendix H",
         title="How GPL values its teammates in Wolfpack",
-        grids=_one_grid(games=("wolfpack",), learners=("gpl-q",), seeds=1),
+        grids=_only(Grid(games=("wolfpack",), learners=("gpl-q",), seeds=1)),
         result=utilities.wolfpack_utilities,
         needs_agents=True,
     ),
@@ -113,7 +114,7 @@ _EXPERIMENTS = (
         name="shooting-values",
         source="appendix I",
         title="How the baselines value shooting",
-        grids=_one_grid(games=("fortattack",), learners=SINGLE_AGENT_BASELINES, seeds=1),
+        grids=_only(Grid(games=("fortattack",), learners=SINGLE_AGENT_BASELINES, seeds=1)),
         result=utilities.shooting_action_values,
         needs_agents=True,
     ),

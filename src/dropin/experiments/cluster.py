@@ -9,7 +9,8 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from dropin.core.config import PlainDict
 from dropin.core.errors import MissingExtraError
@@ -17,6 +18,9 @@ from dropin.training.parallel import board_for, raise_failures, show_state
 from dropin.training.reporters import Board, Pace, Reporter
 from dropin.training.run_directory import RunDirectory
 from dropin.training.tables import read_table
+
+if TYPE_CHECKING:
+    from ray import ObjectRef
 
 __all__ = ["run_on_ray", "train_in"]
 
@@ -73,7 +77,9 @@ def run_on_ray(runs: Mapping[str, Path], address: str | None = None, report: str
         ray.shutdown()
 
 
-def _watch(ray: Any, pending: dict[Any, str], runs: Mapping[str, Path], report: str) -> None:
+def _watch(
+    ray: ModuleType, pending: "dict[ObjectRef[None], str]", runs: Mapping[str, Path], report: str
+) -> None:
     """Report the progress of tasks until all have ended."""
     failed: dict[str, str] = {}
     board = board_for(report)
@@ -95,7 +101,7 @@ def _watch(ray: Any, pending: dict[Any, str], runs: Mapping[str, Path], report: 
     raise_failures(failed, len(runs))
 
 
-def _reason(error: Any) -> str:
+def _reason(error: Exception) -> str:
     """Return in one line why a task failed."""
     cause = getattr(error, "cause", None) or error
     return str(cause).strip().splitlines()[-1]

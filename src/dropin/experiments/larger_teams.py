@@ -9,6 +9,7 @@ from dropin.evaluation import published
 from dropin.evaluation.statistics import (
     MIN_BOOTSTRAP,
     MIN_TRIMMED,
+    Estimate,
     estimate,
     interquartile_mean,
     is_significantly_above,
@@ -211,17 +212,7 @@ def _profile_panel(game: str, returns: Mapping[str, Sequence[float]]) -> Panel:
     lines = []
     for learner, values in returns.items():
         shares = performance_profile(values, levels)
-        band = shares if len(values) > 1 else []
-        lines.append(
-            Line(
-                label=learner,
-                x=levels,
-                y=[share.mean for share in shares],
-                low=[share.low for share in band],
-                high=[share.high for share in band],
-                colour=learner_colour(learner),
-            )
-        )
+        lines.append(_line(learner, levels, shares, has_band=len(values) > 1))
     return Panel(game, lines, xlabel="return", ylabel="share of runs above")
 
 
@@ -230,15 +221,19 @@ def _limits_panel(title: str, tests: Mapping[str, _Tested]) -> Panel:
     lines = []
     for learner, test in tests.items():
         points = [estimate(values) for values in test.by_limit.values()]
-        band = points if all(point.n > 1 for point in points) else []
-        lines.append(
-            Line(
-                label=learner,
-                x=list(test.by_limit),
-                y=[point.mean for point in points],
-                low=[point.low for point in band],
-                high=[point.high for point in band],
-                colour=learner_colour(learner),
-            )
-        )
+        has_band = all(point.n > 1 for point in points)
+        lines.append(_line(learner, list(test.by_limit), points, has_band=has_band))
     return Panel(title, lines, xlabel="team limit")
+
+
+def _line(learner: str, x: Sequence[float], points: Sequence[Estimate], *, has_band: bool) -> Line:
+    """Return the line of a learner, with the intervals of the points as a band or without."""
+    band = points if has_band else []
+    return Line(
+        label=learner,
+        x=x,
+        y=[point.mean for point in points],
+        low=[point.low for point in band],
+        high=[point.high for point in band],
+        colour=learner_colour(learner),
+    )

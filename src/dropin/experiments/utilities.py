@@ -1,7 +1,7 @@
 """What agents have learned, over training: figure 3b, appendices H and I."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from dropin.agents import Agent
 from dropin.analysis import (
@@ -20,6 +20,7 @@ from dropin.analysis.fortattack import (
     OUT_OF_RANGE,
     Values,
 )
+from dropin.analysis.measure import MeasureOptions
 from dropin.core.config import PlainMapping
 from dropin.env import AnyEnv
 from dropin.evaluation.statistics import estimate
@@ -45,7 +46,7 @@ PAPER_CORRELATION = 0.85
 """The paper's correlation of the return with the utility of a guard that shoots in range."""
 INTERVALS = "over the states of a run, treated as if they were independent"
 
-Analysis = Callable[..., Any]
+Analysis = Callable[..., object]
 """`(agent, env, *, steps, num_envs) -> values that JSON can hold`."""
 Summary = PlainMapping | None
 """A mean with its interval as plain values; None if there was nothing to measure."""
@@ -153,22 +154,26 @@ def _titled_runs(runs: CompletedRuns, game: str) -> list[tuple[str, StoredRun]]:
 def _over_training(runs: CompletedRuns, run: StoredRun, name: str, analysis: Analysis) -> list[Any]:
     """Return the results of an analysis at all checkpoints of a run."""
     env = run.config.make_env()
-    size = {"steps": -(-runs.options.states // NUM_ENVS), "num_envs": NUM_ENVS}
+    size: MeasureOptions = {"steps": -(-runs.options.states // NUM_ENVS), "num_envs": NUM_ENVS}
     return [
         runs.analyses.get(name, run, step, lambda agent: analysis(agent, env, **size), **size)
         for step in run.evaluated_steps
     ]
 
 
-def _pair_means(agent: Agent, env: AnyEnv, **size: int) -> dict[str, Summary]:
+def _pair_means(agent: Agent, env: AnyEnv, **size: Unpack[MeasureOptions]) -> dict[str, Summary]:
     return _means(pair_utilities(agent, env, **size))
 
 
-def _shooting_means(agent: Agent, env: AnyEnv, **size: int) -> list[dict[str, Summary]]:
+def _shooting_means(
+    agent: Agent, env: AnyEnv, **size: Unpack[MeasureOptions]
+) -> list[dict[str, Summary]]:
     return [_means(values) for values in shooting_values(agent, env, **size)]
 
 
-def _hunting_summary(agent: Agent, env: AnyEnv, **size: int) -> dict[str, Summary]:
+def _hunting_summary(
+    agent: Agent, env: AnyEnv, **size: Unpack[MeasureOptions]
+) -> dict[str, Summary]:
     found = correlation(*teammate_utilities(agent, env, **size))
     surplus = capture_utilities(agent, env, **size)
     return {

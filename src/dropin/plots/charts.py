@@ -3,12 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from dropin.core.config import PlainDict
 from dropin.core.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["COLOURS", "HeatMap", "Line", "Panel", "draw_heat_maps", "draw_panels"]
 
@@ -115,7 +119,7 @@ def draw_panels(
     _save(figure, path, note)
 
 
-def _draw_line(axes: Any, line: Line, colour: str) -> None:
+def _draw_line(axes: "Axes", line: Line, colour: str) -> None:
     style = "--" if line.dashed else "-"
     marker = "o" if len(line.x) == 1 else None
     axes.plot(line.x, line.y, color=colour, linestyle=style, marker=marker, label=line.label)
@@ -151,8 +155,8 @@ def draw_heat_maps(maps: Sequence[HeatMap], path: Path, *, note: str = "") -> No
 
 
 def _figure(
-    number: int, columns: int, size: tuple[float, float], shared: Any = False
-) -> tuple[Any, list[Any]]:
+    number: int, columns: int, size: tuple[float, float], shared: Literal[False, "col"] = False
+) -> tuple["Figure", list["Axes"]]:
     """Return a figure and the axes of its panels, in rows of `columns`."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -170,7 +174,7 @@ def _figure(
     return figure, list(grid[:number])
 
 
-def _save(figure: Any, path: Path, note: str) -> None:
+def _save(figure: "Figure", path: Path, note: str) -> None:
     if note:
         figure.suptitle(note, fontsize=9, color="0.35")
     path.parent.mkdir(parents=True, exist_ok=True)
