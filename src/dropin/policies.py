@@ -1,4 +1,4 @@
-"""Policies: whoever can play in the learner's place."""
+"""Policies: anything that can act in the learner's place."""
 
 from abc import abstractmethod
 from dataclasses import replace
@@ -101,7 +101,7 @@ class TypePolicy(Policy):
         observation: Observation,
         memory: PyTree,
     ) -> tuple[Int[Array, ""], PyTree]:
-        """Act as the type does. Its agent seed is that of slot 0 in the environment."""
+        """Act as the type does, with the agent seed of slot 0 in the environment."""
         memory = select(observation.arrived, self.init_memory(observation.arrived.shape[0]), memory)
         roster = replace(state.roster, type=jnp.zeros_like(state.roster.type), memory=memory)
         actions, roster = self.pool.act(StepRNG(key), env.game, roster, state.game, state.arrived)

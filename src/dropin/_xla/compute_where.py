@@ -64,7 +64,7 @@ def _flatten(
     """Return a function of two pytrees as a function of the arrays in them.
 
     It is traced once for each set of shapes: the batching rules below evaluate it for one row and
-    for a block, at every level of nested `vmap`, and to trace it anew each time would take most of
+    for a block, at every level of nested `vmap`, and tracing it again each time would take most of
     the time of lowering.
     """
 

@@ -59,7 +59,7 @@ def main(args: Sequence[str] | None = None) -> None:
         print(f"dropin: {error}", file=sys.stderr)
         raise SystemExit(1) from None
     except BrokenPipeError:
-        # Whoever read has gone; what is still to be written goes nowhere.
+        # The reader of our output is gone, so the rest of it is discarded.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except OSError as error:

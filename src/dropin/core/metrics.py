@@ -34,7 +34,7 @@ class Mean(eqx.Module):
         return cls(value, jnp.float32(1))
 
     def add(self, new: "Mean") -> "Mean":
-        """Return the mean over the values of both."""
+        """Return the mean over the values of both metrics."""
         return jax.tree.map(jnp.add, self, new)
 
     @property

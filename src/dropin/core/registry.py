@@ -78,7 +78,7 @@ class Registry(Mapping[str, Item], Generic[Item]):
         """Return the thing called `name`; plug-ins are loaded if it is not known yet.
 
         Raises:
-            InputError: If nothing is called so; the message names the nearest thing that is.
+            InputError: If the name is unknown; the message suggests the nearest known one.
         """
         self.load_builtin()
         if name not in self._items:
@@ -88,11 +88,11 @@ class Registry(Mapping[str, Item], Generic[Item]):
         return self._items[name]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the thing called `name`, or `default` if nothing is called so."""
+        """Return the thing called `name`, or `default` if the name is unknown."""
         return self._all().get(name, default)
 
     def __contains__(self, name: object) -> bool:
-        """Whether something is called so, in the package or in a plug-in."""
+        """Return whether the name is known, in the package or in a plug-in."""
         return name in self._all()
 
     def __iter__(self) -> Iterator[str]:

@@ -103,7 +103,7 @@ class GameSpec(_Spec):
     observer: Callable[[str], Observer] = None  # pyright: ignore[reportAssignmentType]
     """`rules -> observer`: what each agent sees, for its type to act on."""
     openness: OpennessFactory | None = field(default=None, metadata={"optional": True})
-    """The openness if none is asked for; a closed team if it is not given."""
+    """The default openness; without one, teams are closed."""
     shared_type: Callable[[str], bool] = lambda rules: False  # noqa: ARG005
     """`rules -> bool`: whether a side has one type for a whole episode."""
     renderer: Renderer | None = field(default=None, metadata={"optional": True})

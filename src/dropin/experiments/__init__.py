@@ -121,7 +121,7 @@ _EXPERIMENTS = (
     ExperimentSpec(
         name="held-out",
         source="beyond the paper",
-        title="Types that were not there in training",
+        title="Types that were not seen in training",
         grids=type_diversity.held_out_grids,
         result=type_diversity.held_out,
         needs_agents=True,

@@ -107,7 +107,7 @@ class StoredRun:
 
     @property
     def is_resumable(self) -> bool:
-        """Whether its files are of a format with which training can go on, or not there yet."""
+        """Whether training can continue from its files, or there are no files yet."""
         files = RunDirectory(self.path)
         try:
             if files.exists:
@@ -118,7 +118,7 @@ class StoredRun:
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether training can go on from a checkpoint."""
+        """Whether there is a checkpoint to continue from."""
         return bool(RunDirectory(self.path).steps())
 
     @property
@@ -273,7 +273,7 @@ def plan(
 
     Args:
         grids: Grids by name.
-        options: What is asked of the experiment.
+        options: The options of the experiment.
         home: A directory to search for runs; new ones go to its subdirectory `runs`.
         search: Further directories to search.
         needs_agents: Whether the agent of every evaluation has to be stored.
@@ -313,7 +313,7 @@ def rules_of(jobs: Sequence[Job]) -> str:
 
 
 def _choose(runs: Sequence[StoredRun], needs: Needs, home: Path) -> StoredRun | None:
-    """Return the run furthest ahead that meets the needs, or else one that will, or else None."""
+    """Return the furthest run that meets the needs, or else one that will meet them, or None."""
     furthest_first = sorted(runs, key=lambda run: -run.last_evaluated_step)
     for run in furthest_first:
         if needs.met_by(run):

@@ -29,11 +29,11 @@ def check_place(place: str) -> None:
 
 
 def select_experiments(name: str, options: Options) -> list[ExperimentSpec]:
-    """Return the experiment of a name; for `all`, those of which the options leave something.
+    """Return the experiment with a name; for `all`, each one that has runs left under the options.
 
     Args:
         name: Name of a registered experiment, or `all`.
-        options: What is asked of the experiments.
+        options: The options of the experiments.
 
     Raises:
         InputError: If there is no such experiment.
@@ -48,11 +48,11 @@ def select_experiments(name: str, options: Options) -> list[ExperimentSpec]:
 
 
 class Experiment:
-    """An experiment with everything that is asked of it.
+    """An experiment with its options, from the plan to the page.
 
     Args:
         spec: The experiment, see `dropin.core.registry.experiments`.
-        options: What is asked of it.
+        options: Its options.
         directory: Where runs, stored analyses and the page go.
         search: Further directories to search for runs.
 

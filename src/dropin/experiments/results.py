@@ -60,7 +60,7 @@ class Sheet:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
-    """What a reader has to know, shown below the table."""
+    """A note for the reader, shown below the table."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class ExperimentResult:
     sheets: Sequence[Sheet] = ()
     charts: Sequence[Chart] = ()
     notes: Sequence[str] = ()
-    """What a reader has to know, shown above the charts."""
+    """Notes for the reader, shown above the charts."""
     numbers: PlainDict = field(default_factory=dict)
     """The numbers as plain values, for programs."""
     intervals: str = "over runs; n is their number"
@@ -162,7 +162,7 @@ class CompletedRuns:
 
     Args:
         jobs: All runs that the experiment needs.
-        options: What is asked of the experiment.
+        options: The options of the experiment.
         analyses: Where results of analyses are stored.
     """
 

@@ -1,4 +1,4 @@
-"""Which runs an experiment needs: what is asked of it, and grids of games, learners and seeds."""
+"""Which runs an experiment needs: the options of the user, and grids of games, learners, seeds."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ MIN_SEEDS, MIN_CHECKPOINTS = 2, 10
 
 @dataclass(frozen=True)
 class Options:
-    """What is asked of an experiment; None stands for what the experiment does by default."""
+    """The options of an experiment; None means the default of the experiment."""
 
     rules: str = "paper"
     """The preset of the games."""
@@ -108,7 +108,7 @@ class Options:
 
     @property
     def chosen_estimator(self) -> str:
-        """The estimator of returns: the one asked for, or the default of the rules."""
+        """The estimator of returns: the given one, or the default of the rules."""
         return self.estimator or ("legacy" if self.rules == "reference" else "fixed")
 
     @property
@@ -133,10 +133,10 @@ class Grid:
     game_settings: Mapping[str, PlainMapping] = field(default_factory=dict)
     """By game, further arguments of `dropin.make`."""
     extra_learners: Literal["none", "all", "partners"] = "none"
-    """Which learners besides the paper's take part if they are asked for: none, all, or those that
-    are evaluated with partners."""
+    """Which learners besides the paper's take part if the options name them: none, all, or those
+    that are evaluated with partners."""
     extra_games: bool = False
-    """Whether games besides the paper's take part if they are asked for."""
+    """Whether games besides the paper's take part if the options name them."""
     later_limits: tuple[int, ...] = ()
     """Team limits that trained agents will play at after the run, so that they need room for."""
 

@@ -66,7 +66,7 @@ class Game(Protocol[State]):
 
     @property
     def horizon(self) -> Int[Array, ""]:
-        """Number of steps after which an episode is cut."""
+        """Number of steps after which an episode is truncated."""
         ...
 
     @property
@@ -162,7 +162,7 @@ class Game(Protocol[State]):
 
 
 class CooperativeGame(eqx.Module):
-    """What is the same in all games in which nobody plays against the learner."""
+    """What is the same in all games without opponents."""
 
     @property
     def has_shaping(self) -> bool:

@@ -76,7 +76,7 @@ def _count_smaller(numbers: Int[Array, " n"]) -> Int[Array, " n"]:
 def _skip_excluded(
     excluded: Int[Array, " m"], smaller: Int[Array, " m"], rank: Int[Array, " n"]
 ) -> Int[Array, " n"]:
-    """Return the numbers that have the given ranks among all that are not excluded.
+    """Return the numbers with the given ranks among the numbers that are not excluded.
 
     Args:
         excluded: Numbers to skip.

@@ -78,7 +78,7 @@ class DropinEnv(gymnasium.Env[dict[str, np.ndarray], Any]):
         """Start an episode.
 
         Args:
-            seed: Fixes this episode and all that follow; by default the random numbers go on.
+            seed: Fixes this episode and all later ones; by default the random numbers continue.
             options: Not used.
 
         Returns:

@@ -84,7 +84,7 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
         """Start an episode.
 
         Args:
-            seed: Fixes this episode and all that follow; by default the random numbers go on.
+            seed: Fixes this episode and all later ones; by default the random numbers continue.
             options: Not used.
 
         Returns:
@@ -129,7 +129,7 @@ class DropinParallelEnv(ParallelEnv[str, dict[str, np.ndarray], int]):
         left = {name for name, slot in before.items() if not present[slot] or arrived[slot]}
         for name in left:
             del self._slot_of[name]
-        if not bool(step.done):  # Whoever enters at the very end never gets to act.
+        if not bool(step.done):  # An agent that enters at the very end never gets to act.
             self._name_newcomers(arrived)
         everybody = [*before, *(name for name in self.agents if name not in before)]
 

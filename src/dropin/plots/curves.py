@@ -28,7 +28,7 @@ def read_curves(
     Args:
         directories: Each is a run's directory, or holds runs that differ in their seeds alone.
         team_limit: The team limit of the evaluations; that of training by default.
-        mode: `greedy` or `sampled`; all that there are by default.
+        mode: `greedy` or `sampled`; by default every mode that was evaluated.
         estimator: The estimator of returns, `fixed` or `legacy`.
 
     Raises:

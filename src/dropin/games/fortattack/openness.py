@@ -89,7 +89,7 @@ class Shooting(eqx.Module):
         usable_slots: Bool[Array, " slot"],
         events: StepEvents,
     ) -> tuple[Int[Array, " slot"], Bool[Array, " slot"], Bool[Array, " slot"]]:
-        """Let those who were hit wait, and those who have waited long enough re-enter.
+        """Let agents that were hit wait, and agents that have waited long enough re-enter.
 
         Args:
             rng: Unused.
@@ -99,7 +99,8 @@ class Shooting(eqx.Module):
             events: The game's record of the step.
 
         Returns:
-            The next state, who leaves (nobody: the game removes those who are hit) and who enters.
+            The next state, which agents leave (none: the game removes agents that are hit), and
+            which enter.
         """
         del rng
         waiting_time = self.waiting_time(events.distance, events.hits)

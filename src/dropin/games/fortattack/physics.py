@@ -37,7 +37,7 @@ def move(
 
     Args:
         game: The game, with its parameters.
-        state: The state, without those who were hit.
+        state: The state, without the agents that were hit.
         geometry: The geometry before anybody moved.
         actions: The action of each agent.
         moving: Which agents are still present.

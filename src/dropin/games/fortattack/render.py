@@ -53,7 +53,7 @@ def draw(
     names: Names,
     step: TimeStep | None = None,
 ) -> None:
-    """Draw the fort, agents with their headings, the lasers of the next step, and who waits.
+    """Draw the fort, agents with their headings, the lasers of the next step, and waiting agents.
 
     Args:
         canvas: Where to draw.
@@ -135,7 +135,7 @@ class _Plane:
         self.canvas.caption(*caption, name, colour)
 
     def draw_bench(self, state: AnyEnvState, names: Names) -> None:
-        """Draw those who wait, with the steps left, beside their end of the plane."""
+        """Draw the waiting agents, with the steps left, next to their end of the plane."""
         team = self.env.team
         usable_slots = np.asarray(self.game.usable_slots(team.slots, team.limit))
         absent = np.flatnonzero(usable_slots & ~np.asarray(state.game.present)).tolist()

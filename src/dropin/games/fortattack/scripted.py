@@ -188,10 +188,10 @@ class Sneak(eqx.Module):
 
 
 class Deceive(Sneak):
-    """The script of attackers of whom all but one come from one side and one from the other."""
+    """The script of attackers that all come from one side, except one from the other."""
 
     def __call__(self, view: View) -> Int[Array, ""]:
-        """Walk up the column at the edge where most attackers are.
+        """Walk up the column at the edge on whose side the attackers are on average.
 
         The attacker that is farthest from this edge walks up the column at the other edge.
         """

@@ -85,7 +85,7 @@ def random_valid_action(view: View) -> Int[Array, ""]:
 
 
 def _draw_index(candidates: Bool[Array, " n"], uniform: Float[Array, ""]) -> Int[Array, ""]:
-    """Return the index of a candidate, drawn uniformly with the help of a uniform number."""
+    """Return the index of a candidate, drawn uniformly by means of a uniform number."""
     index = jnp.arange(candidates.shape[0])
     up_to = jnp.sum(candidates[None, :] & (index[None, :] <= index[:, None]), axis=1)
     return jnp.sum(up_to <= uniform_to_index(uniform, jnp.sum(candidates)))
@@ -116,7 +116,7 @@ def _aim_at_object(view: View, cost: Int[Array, " object"], wanted: Bool[Array, 
 def _aim_with_leader(view: View, leader: Int[Array, ""], cost: Int[Array, " object"]) -> Aim:
     """Head for the cheapest object in sight, or for the leader if there is none.
 
-    An agent that sees nobody else heads for nothing.
+    An agent that sees no other agent has no target.
     """
     sees_others = jnp.sum(view.sees_agent) > 1
     cost = jnp.where(view.sees_object & sees_others, cost, UNWANTED)
@@ -168,7 +168,7 @@ def follow_farthest(view: View) -> Aim:
 
 
 def highest_feasible(view: View) -> Aim:
-    """H3: head for the highest object up to its own level, or else for the highest of all."""
+    """H3: head for the highest object that is not above its own level, or else for the highest."""
     return _aim_at_object(view, _highest_first(view, view.me[2]), view.sees_object)
 
 
