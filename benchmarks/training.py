@@ -12,7 +12,6 @@ thread. Absolute times are not stable on a shared machine; read the ratios.
 """
 
 import argparse
-import resource
 import statistics
 import sys
 import tempfile
@@ -20,7 +19,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from workers import Worker, spread
+from workers import Worker, memory_mib, spread
 
 PARTS = {
     "game": "game (prey too), openness, new episodes",
@@ -162,8 +161,8 @@ def serve(game: str, name: str, rules: str, slots: int, pair_input: str, part: s
             if time.perf_counter() - start < float(line) / 4:
                 number *= 2
         rate = steps / (time.perf_counter() - before)
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{rate:.3f} {rate * flops / max(top, peak()):.5f} {memory:.0f} {flops}", flush=True)
+        share, (held, most) = rate * flops / max(top, peak()), memory_mib()
+        print(f"{rate:.3f} {share:.5f} {held:.0f} {most:.0f} {flops}", flush=True)
 
 
 def _part(  # noqa: PLR0915
@@ -291,7 +290,7 @@ def start(
     """Start `serve` on one core.
 
     It says how long the first state and the compilation took, and measures steps a second, share of
-    peak, memory in MiB and useful work of a step.
+    peak, memory in MiB, now and at most, and useful work of a step.
     """
     return Worker(__file__, [*what, str(slots), pair, part], [core], {"DROPIN_CACHE": cache})
 
@@ -302,9 +301,9 @@ def end_to_end(what: What, rounds: int, seconds: float) -> None:
         first = start(what, core=0, cache=cache)
         second = start(what, core=1, cache=cache)
         rates, shares, gains = [], [], []
-        memory = flops = 0.0
+        held = most = flops = 0.0
         for _ in range(rounds):
-            rate, share, memory, flops = first.measure(seconds)
+            rate, share, held, most, flops = first.measure(seconds)
             rates.append(rate)
             shares.append(100 * share)
             first.ask(seconds)
@@ -315,7 +314,7 @@ def end_to_end(what: What, rounds: int, seconds: float) -> None:
         print(f"share of peak, %                 {spread(shares, '{:.1f}')}")
         print(f"steps a second, one process      {spread(rates, '{:.0f}')}")
         print(f"two processes over one           {spread(gains)}")
-        print(f"peak memory of a process, MiB    {memory:.0f}")
+        print(f"memory while it trains, MiB      {held:.0f}, at most {most:.0f} while it compiles")
         names = ("first state, s", "compilation of the chunk, s")
         for name, cold, warm in zip(names, first.ready, second.ready, strict=True):
             print(f"{name:<32} {cold:.1f} cold, {warm:.1f} from the cache")

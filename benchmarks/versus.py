@@ -13,7 +13,6 @@ with one. Absolute times are not stable on a shared machine; read the ratios.
 import argparse
 import json
 import platform
-import resource
 import statistics
 import sys
 import time
@@ -21,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from workers import Worker, random_play, spread
+from workers import Worker, memory_mib, random_play, spread
 
 ROOT = Path(__file__).resolve().parent.parent
 GAMES = ("lbf", "wolfpack", "fortattack")
@@ -124,8 +123,8 @@ def serve(kind: str, *what: str) -> None:
         while time.perf_counter() - start < float(line):
             steps += run()
         rate = steps / (time.perf_counter() - start)
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{rate:.3f} {memory:.0f}", flush=True)
+        held, peak = memory_mib()
+        print(f"{rate:.3f} {held:.0f} {peak:.0f}", flush=True)
 
 
 def start(checkout: Path, what: Sequence[str], core: int = 0) -> Worker:
@@ -141,25 +140,27 @@ def start(checkout: Path, what: Sequence[str], core: int = 0) -> Worker:
 def compare(before: Path, what: Sequence[str], rounds: int, seconds: float) -> dict[str, Any]:
     """Measure one thing in both versions, in turns, and print a row."""
     old, new = start(before, what), start(ROOT, what)
-    ratios, rates, memory = [], [], {}
+    ratios, rates, found = [], [], {}
     for turn in range(rounds):
         pair = (old, new) if turn % 2 else (new, old)
         found = {worker: worker.measure(seconds) for worker in pair}
         ratios.append(found[new][0] / found[old][0])
         rates.append(found[new][0])
-        memory = {worker: used for worker, (_, used) in found.items()}
     compiling = [*old.ready, *new.ready]
+    held, peak = ([found[worker][column] for worker in (old, new)] for column in (1, 2))
     row = {
         "what": " ".join(what),
         "ratio": statistics.median(ratios),
         "ratios": ratios,
         "steps_per_second": statistics.median(rates),
         "compile_seconds": compiling,
-        "memory_mib": [memory[old], memory[new]],
+        "memory_mib": held,
+        "peak_memory_mib": peak,
     }
     print(
         f"{row['what']:<28} {spread(ratios):<22} {row['steps_per_second']:>9.0f}"
-        f"  {compiling[0]:>5.1f} {compiling[1]:>5.1f}  {memory[old]:>5.0f} {memory[new]:>5.0f}",
+        f"  {compiling[0]:>5.1f} {compiling[1]:>5.1f}  {held[0]:>4.0f} {held[1]:>4.0f}"
+        f"  {peak[0]:>4.0f} {peak[1]:>4.0f}",
         flush=True,
     )
     old.close()
@@ -217,7 +218,8 @@ def main() -> None:
 
     print(f"{_processor()}, {platform.system()}, jax {jax.__version__}")
     print(f"medians (least to greatest) of {given.rounds} rounds of {given.seconds:g} s")
-    print("what                         ratio                   steps/s   compile, s   memory, MiB")
+    columns = ("compile, s", "held, MiB", "peak, MiB")
+    print(f"{'what':<28} {'ratio':<22} {'steps/s':>9}", *(f"{each:>11}" for each in columns))
     chosen = [tuple(given.what)] if given.what else tasks(given.only)
     rows = [compare(given.before, each, given.rounds, given.seconds) for each in chosen]
     if "two" in given.only and not given.what:

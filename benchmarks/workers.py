@@ -1,10 +1,12 @@
 """What the benchmarks share: processes that measure in turns, random play, and medians."""
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -92,6 +94,15 @@ def random_play(env: Any, num_envs: int, length: int) -> Callable[[Any, Any], An
         return states, key, rewards.sum()
 
     return play
+
+
+def memory_mib() -> tuple[float, float]:
+    """Return the memory that this process holds now, and the most that it has ever held."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    held = [float(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS")]
+    return held[0] if held else peak, peak
 
 
 def spread(values: Sequence[float], form: str = "{:.2f}") -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import equinox as eqx
 import jax
@@ -88,7 +88,9 @@ class AdHocEnv(eqx.Module, Generic[State]):
         self.game.validate(self.team.slots)
         self.team.pool.validate(self.sides)
         self.team.openness.validate(self.sides, int(self.team.limit))
-        used = {self.sides[slot] for slot in np.flatnonzero(np.asarray(self._usable_slots))}
+        limit = np.asarray(self.team.limit)  # By NumPy: no program has to be compiled.
+        usable = self.game.usable_slots(self.team.slots, cast(Any, limit))
+        used = {self.sides[slot] for slot in np.flatnonzero(np.asarray(usable))}
         for side in set(self.sides) - used:
             raise InputError(
                 f"A team limit of {int(self.team.limit)} leaves no {self.game.side_names[side]}."

@@ -10,6 +10,7 @@ from dropin._xla.random import (
     categorical,
     sample_categorical,
     split,
+    subkeys,
     threefry,
     uniform,
     uniform_to_index,
@@ -179,6 +180,24 @@ def test_split_returns_the_keys_of_jax(shape):
         ours, theirs = split_keys(KEY, shape), jax.random.split(KEY, shape)
         assert ours.shape == theirs.shape
         assert bool(jnp.all(jax.random.key_data(ours) == jax.random.key_data(theirs)))
+
+
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_subkeys_are_the_keys_of_jax_one_by_one(number):
+    for get in (subkeys, jax.jit(subkeys, static_argnums=1)):
+        ours, theirs = get(KEY, number), jax.random.split(KEY, number)
+        assert len(ours) == number
+        for one, other in zip(ours, theirs, strict=True):
+            assert one.shape == ()
+            assert jax.random.key_data(one).tolist() == jax.random.key_data(other).tolist()
+
+
+def test_subkeys_compile_nothing(caplog):
+    key = jax.random.key(11)
+    with jax.log_compiles():
+        first, second = subkeys(key)
+    assert "Compiling" not in caplog.text
+    assert jax.random.key_data(first).tolist() != jax.random.key_data(second).tolist()
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-0.3, 0.3), (2.0, 5.0)])

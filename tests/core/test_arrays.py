@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dropin.core.arrays import zeros_like
+from dropin.core.arrays import as_float, as_int, zeros_like
 
 
 def make_tree():
@@ -28,3 +28,12 @@ def test_zeros_have_the_shapes_and_types_of_the_template():
         assert np.all(np.asarray(zeros["weights"]) == 0)
         assert not np.any(np.asarray(zeros["done"]))
         assert np.all(np.asarray(jax.random.key_data(zeros["keys"])) == 0)
+
+
+def test_settings_become_arrays_without_compiling_a_program(caplog):
+    with jax.log_compiles():
+        number, levels = as_float(0.25), as_int((1, 3))
+        assert "Compiling" not in caplog.text
+    assert (number.dtype, number.shape, float(number)) == (jnp.float32, (), 0.25)
+    assert (levels.dtype, levels.tolist()) == (jnp.int32, [1, 3])
+    assert jax.jit(as_int)(jnp.float32(2)).dtype == jnp.int32

@@ -10,7 +10,7 @@ __all__ = ["CACHE_VARIABLE", "use_cache"]
 CACHE_VARIABLE = "DROPIN_CACHE"
 """Environment variable that names another directory for compiled programs, or is `off`."""
 _OFF = ("off", "0", "no")
-_MIN_COMPILE_SECONDS = 0.5
+_MIN_COMPILE_SECONDS = 0.1
 """Programs that compile faster than this are not stored."""
 _LOG_VARIABLE, _JAX_DEFAULT, _FATAL = "TF_CPP_MIN_LOG_LEVEL", "1", 3
 """The variable for the log level of XLA, the value that JAX gives it, and the highest level."""

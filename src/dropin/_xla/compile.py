@@ -4,6 +4,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
+from dropin._xla.memory import release_memory
+
 __all__ = ["OPTIONS", "QUICK_OPTIONS", "Compiled", "compiled"]
 
 P = ParamSpec("P")
@@ -40,7 +42,11 @@ class Compiled(Generic[P, Result]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result:
         """Call the compiled function."""
-        return self._jitted(*args, **kwargs)
+        before = self.compilations()
+        result = self._jitted(*args, **kwargs)
+        if self.compilations() > before:
+            release_memory()
+        return result
 
     def compilations(self) -> int:
         """Return how many programs have been compiled so far, one for each set of shapes."""

@@ -14,6 +14,7 @@ __all__ = [
     "categorical",
     "sample_categorical",
     "split",
+    "subkeys",
     "threefry",
     "uniform",
     "uniform_to_index",
@@ -76,6 +77,23 @@ def split(key: PRNGKeyArray, shape: int | tuple[int, ...] = 2) -> PRNGKeyArray:
     else:
         data = jnp.moveaxis(words, 0, -1)
     return jax.random.wrap_key_data(data, impl=jax.random.key_impl(key))
+
+
+def subkeys(key: PRNGKeyArray, number: int = 2) -> tuple[PRNGKeyArray, ...]:
+    """Return the keys that `jax.random.split` returns, one by one.
+
+    Outside of compiled functions, taking a row of an array compiles a program. So functions that
+    give each key to something else, such as a layer, call this and not `split`.
+
+    Args:
+        key: A random key, used for nothing else.
+        number: How many keys.
+    """
+    if not _is_threefry(key) or isinstance(jax.random.key_data(key), Tracer):
+        return tuple(split(key, number))
+    words = np.asarray(_threefry_of_shape(key, (number,)))
+    impl = jax.random.key_impl(key)
+    return tuple(jax.random.wrap_key_data(jax.device_put(row), impl=impl) for row in words.T)
 
 
 def uniform(

@@ -7,11 +7,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from dropin.core.errors import InputError
 
-__all__ = ["array_paths", "from_arrays", "to_arrays", "zeros_like"]
+__all__ = ["array_paths", "as_float", "as_int", "from_arrays", "to_arrays", "zeros_like"]
 
 Tree = TypeVar("Tree")
 
@@ -67,6 +67,22 @@ def zeros_like(template: Tree) -> Tree:
         return _unbits(jax.device_put(np.zeros(bits.shape, bits.dtype)), leaf)
 
     return jax.tree.map(zeros, template)
+
+
+def as_int(value: object) -> Int[Array, "..."]:
+    """Convert a setting to an array of 32-bit integers."""
+    return _as_array(value, np.int32)
+
+
+def as_float(value: object) -> Float[Array, "..."]:
+    """Convert a setting to an array of 32-bit floats."""
+    return _as_array(value, np.float32)
+
+
+def _as_array(value: object, dtype: type[np.generic]) -> Array:
+    if isinstance(value, Array):
+        return value.astype(dtype)
+    return jax.device_put(np.asarray(value, dtype))  # Compiles no program, as `jnp` would.
 
 
 def _is_array(leaf: PyTree) -> bool:

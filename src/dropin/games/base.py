@@ -5,10 +5,11 @@ from dataclasses import fields
 from typing import Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
-import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from dropin._xla.random import StepRNG
+from dropin.core.arrays import as_float, as_int
 from dropin.core.errors import InputError, unknown
 from dropin.core.metrics import Mean
 from dropin.core.observation import Feature
@@ -180,22 +181,12 @@ class CooperativeGame(eqx.Module):
 
     def usable_slots(self, slots: int, limit: Int[Array, ""]) -> Bool[Array, " slot"]:
         """Return the first `limit` slots."""
-        return jnp.arange(slots) < limit
+        return limit > np.arange(slots)
 
     def metrics(self, events: PyTree) -> Mapping[str, Mean]:
         """Report nothing besides the return."""
         del events
         return {}
-
-
-def as_int(value: object) -> Int[Array, "..."]:
-    """Convert a game's setting to an array of 32-bit integers."""
-    return jnp.asarray(value, jnp.int32)
-
-
-def as_float(value: object) -> Float[Array, "..."]:
-    """Convert a game's setting to an array of 32-bit floats."""
-    return jnp.asarray(value, jnp.float32)
 
 
 GameT = TypeVar("GameT")

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from dropin._xla.random import split
+from dropin._xla.random import subkeys
 from dropin.core.observation import Interface
 from dropin.core.specs import LearnerSpec
 from dropin.learners.base import (
@@ -90,7 +90,7 @@ class GNNNetwork(LearnerNetwork[GNNValueNetwork, GNNConfig]):
     """The networks of GNN and GNN-AM."""
 
     def __init__(self, interface: Interface, config: GNNConfig, *, key: PRNGKeyArray):
-        keys = split(key, 6)
+        keys = subkeys(key, 6)
         actions = len(interface.actions)
         hidden_size, size = config.first_hidden_size, config.second_hidden_size
         input_size = num_features(interface) + config.agent_model * actions

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from dropin._xla.random import split
+from dropin._xla.random import subkeys
 from dropin.core.observation import Interface
 from dropin.core.specs import LearnerSpec
 from dropin.learners.base import (
@@ -94,7 +94,7 @@ class GPLNetwork(LearnerNetwork[GPLValueNetwork, GPLConfig]):
     """The networks of GPL."""
 
     def __init__(self, interface: Interface, config: GPLConfig, *, key: PRNGKeyArray):
-        keys = split(key, 4)
+        keys = subkeys(key, 4)
         graph = CoordinationGraph(
             config.type_vector_size,
             config.utility_hidden_size,

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from dropin._xla.random import split
+from dropin._xla.random import subkeys
 from dropin.core.observation import Interface, Observation
 from dropin.core.specs import LearnerSpec
 from dropin.learners.base import LearnerInput, Memory, make_type_network
@@ -81,7 +81,7 @@ class Critic(eqx.Module):
     interface: Interface = eqx.field(static=True)
 
     def __init__(self, interface: Interface, config: MADDPGConfig, *, key: PRNGKeyArray):
-        first, second = split(key)
+        first, second = subkeys(key)
         flat = flat_input_size(interface, config.max_agents_per_side, False)
         flat += len(interface.shared_features)
         joint = config.max_agents_per_side * len(interface.actions)
@@ -117,7 +117,7 @@ class MADDPGNetwork(QLNetwork):
     config: MADDPGConfig = eqx.field(static=True)
 
     def __init__(self, interface: Interface, config: MADDPGConfig, *, key: PRNGKeyArray):
-        actor_key, critic_key = split(key)
+        actor_key, critic_key = subkeys(key)
         super().__init__(interface, config, key=actor_key)
         self.critic = Critic(interface, config, key=critic_key)
 
@@ -143,7 +143,7 @@ class MADDPGNetwork(QLNetwork):
             key: A random key, used for nothing else.
         """
         logits = self.logits_of_all(LearnerInput(observation, positions=memory.positions))
-        gumbel_key, epsilon_key = split(key)
+        gumbel_key, epsilon_key = subkeys(key)
         noisy = logits + jax.random.gumbel(gumbel_key, logits.shape)
         return epsilon_greedy_all(noisy, epsilon, epsilon_key)
 

@@ -12,9 +12,11 @@ from typing import Any, Generic, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from dropin._xla.random import split
+from dropin._xla.random import subkeys
 from dropin.core.metrics import Metric, Snapshot
 from dropin.core.observation import Interface, Observation, TimeStep
 from dropin.env import AnyEnv, AnyEnvState
@@ -67,7 +69,7 @@ class NetworkLearner(Generic[Config]):
 
     def init(self, key: PRNGKeyArray, env: AnyEnv) -> PyTree:
         """Return the train state before the first update."""
-        network_key, state_key = split(key)
+        network_key, state_key = subkeys(key)
         network = self.make_network(env.interface, self.config, key=network_key)
         return self.init_with(network, state_key, env)
 
@@ -80,7 +82,7 @@ class NetworkLearner(Generic[Config]):
             key: A random key, used for nothing else.
             env: The environment.
         """
-        key, reset_key = split(key)
+        key, reset_key = subkeys(key)
         num_envs = self.training.num_envs
         states, observation, memory = reset_envs(env, network, num_envs, reset_key)
         state = TrainState(
@@ -106,15 +108,18 @@ class NetworkLearner(Generic[Config]):
 
     def policy(self, state: TrainState) -> NetworkPolicy:
         """Return the policy that has been learned so far."""
-        temperature = jnp.float32(1)
+        temperature: Any = np.float32(1)
         if self.config.anneals_temperature:
-            temperature = self.exploration(state.updates)[1]
-        return NetworkPolicy(state.network, temperature)
+            updates: Any = state.updates
+            if not isinstance(updates, Tracer):
+                updates = np.asarray(updates)  # By NumPy: no program has to be compiled.
+            temperature = self.exploration(updates)[1]
+        return NetworkPolicy(state.network, jax.device_put(temperature))
 
     def policy_template(self, interface: Interface) -> NetworkPolicy:
         """Return a policy of the right shapes with any weights."""
         network = self.make_network(interface, self.config, key=jax.random.key(0))
-        return NetworkPolicy(network, jnp.float32(1))
+        return NetworkPolicy(network, jax.device_put(np.float32(1)))
 
     def exploration(self, updates: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """Return epsilon and the temperature after this many updates."""

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from dropin._xla.random import split
+from dropin._xla.random import subkeys
 from dropin.core.observation import Interface, Observation
 from dropin.core.specs import LearnerSpec
 from dropin.learners.base import (
@@ -76,7 +76,7 @@ class QLNetwork(LearnerNetwork[QLValueNetwork, QLConfig]):
     """The networks of QL and QL-AM."""
 
     def __init__(self, interface: Interface, config: QLConfig, *, key: PRNGKeyArray):
-        keys = split(key, 4)
+        keys = subkeys(key, 4)
         input_size = flat_input_size(interface, config.max_agents_per_side, config.agent_model)
         input_size += len(interface.shared_features)
         sizes = [

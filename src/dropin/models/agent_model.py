@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from dropin._xla.random import split
+from dropin._xla.random import subkeys
 from dropin.models.layers import MLP
 from dropin.models.relational import RelationalBlock
 
@@ -39,7 +39,7 @@ class AgentModel(eqx.Module):
         *,
         key: PRNGKeyArray,
     ):
-        message_key, node_key, readout_key = split(key, 3)
+        message_key, node_key, readout_key = subkeys(key, 3)
         self.block = RelationalBlock(
             type_size, hidden_size, embedding_size, keys=(message_key, node_key)
         )

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from dropin._xla.random import split
+from dropin._xla.random import subkeys
 from dropin.models.layers import MLP
 
 __all__ = ["Attention", "masked_softmax"]
@@ -40,7 +40,7 @@ class Attention(eqx.Module):
     ):
         self.query, self.key, self.value = (
             MLP([input_size, hidden_size, num_heads * head_size], key=network_key)
-            for network_key in split(key, 3)
+            for network_key in subkeys(key, 3)
         )
         self.num_heads = num_heads
 

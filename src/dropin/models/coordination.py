@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from dropin._xla.random import split
+from dropin._xla.random import subkeys
 from dropin._xla.rows import add_row, matmul_rows
 from dropin.models import tape
 from dropin.models.layers import MLP, Linear
@@ -51,7 +51,10 @@ def other_rows(rows: Float[Array, "slot *n"]) -> Float[Array, "other slot *n"]:
     >>> other_rows(jnp.array([0.0, 1.0, 2.0])).tolist()
     [[1.0, 2.0, 0.0], [2.0, 0.0, 1.0]]
     """
-    return jnp.stack([jnp.roll(rows, -o, axis=0) for o in range(1, rows.shape[0])])
+    slots = rows.shape[0]
+    # The rows over and over again, cut into pieces that are one longer than a round.
+    repeated = jnp.broadcast_to(rows[None], (slots + 1, *rows.shape))
+    return repeated.reshape(slots, slots + 1, *rows.shape[1:])[1:, :slots]
 
 
 def swap_pairs(pairs: Float[Array, "other slot *n"]) -> Float[Array, "other slot *n"]:
@@ -63,8 +66,13 @@ def swap_pairs(pairs: Float[Array, "other slot *n"]) -> Float[Array, "other slot
     Returns:
         An array in the same layout with the entry of (k, j) at the place of (j, k).
     """
-    others = pairs.shape[0]
-    return jnp.stack([jnp.roll(pairs[others - o], -o, axis=0) for o in range(1, others + 1)])
+    others, slots, *rest = pairs.shape
+    swapped = pairs[::-1]
+    # Entry [o, j] is swapped[o, (j + o + 1) mod n]: rows of two rounds, of which each piece starts
+    # one entry later.
+    rounds = jnp.concatenate([swapped, swapped], axis=1).reshape(2 * others * slots, *rest)
+    padding = [(0, slots)] + [(0, 0)] * len(rest)
+    return jnp.pad(rounds[1:], padding).reshape(others, 2 * slots + 1, *rest)[:, :slots]
 
 
 class PairFactors(eqx.Module):
@@ -217,7 +225,7 @@ class CoordinationGraph(eqx.Module):
         *,
         key: PRNGKeyArray,
     ):
-        individual_key, pair_key = split(key)
+        individual_key, pair_key = subkeys(key)
         self.individual = MLP(
             [2 * type_size, hidden_size, hidden_size, num_actions], key=individual_key
         )

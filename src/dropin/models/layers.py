@@ -12,7 +12,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
-from dropin._xla.random import split, uniform
+from dropin._xla.random import subkeys, uniform
 from dropin._xla.rows import add_row, matmul_rows, sum_rows
 from dropin.models import tape
 
@@ -93,7 +93,7 @@ class MLP(eqx.Module):
     layers: tuple[Linear, ...]
 
     def __init__(self, sizes: Sequence[int], *, key: PRNGKeyArray):
-        keys = split(key, len(sizes) - 1)
+        keys = subkeys(key, len(sizes) - 1)
         layer_sizes = zip(sizes[:-1], sizes[1:], keys, strict=True)
         self.layers = tuple(
             Linear(input_size, output_size, key=layer_key)

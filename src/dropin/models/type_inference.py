@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from dropin._xla.random import split
+from dropin._xla.random import subkeys
 from dropin.models.layers import LSTM, MLP, Linear, LSTMState
 
 __all__ = ["FeedforwardTypeNetwork", "TypeMemory", "TypeNetwork"]
@@ -42,7 +42,7 @@ class TypeNetwork(eqx.Module):
         *,
         key: PRNGKeyArray,
     ):
-        keys = split(key, 4)
+        keys = subkeys(key, 4)
         self.first = Linear(input_size, hidden_size, key=keys[0])
         self.second = Linear(hidden_size, hidden_size, key=keys[1])
         self.lstm = LSTM(hidden_size, lstm_size, key=keys[2])

@@ -9,9 +9,11 @@ from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from dropin._xla.random import StepRNG
+from dropin.core.arrays import as_float, as_int
 from dropin.core.errors import InputError
 
 __all__ = [
@@ -165,10 +167,6 @@ class DurationsState(eqx.Module):
     """Which places of the bench are occupied."""
 
 
-def _int_range(value: object) -> Int[Array, " 2"]:
-    return jnp.asarray(value, jnp.int32)
-
-
 class Durations(eqx.Module):
     """Agents stay for a sampled time, then wait for a sampled time before they return.
 
@@ -179,20 +177,18 @@ class Durations(eqx.Module):
     the bench costs a counter, not a slot.
     """
 
-    active: Int[Array, " 2"] = eqx.field(converter=_int_range)
+    active: Int[Array, " 2"] = eqx.field(converter=as_int)
     """Shortest and longest active duration, in steps."""
-    waiting: Int[Array, " 2"] = eqx.field(converter=_int_range)
+    waiting: Int[Array, " 2"] = eqx.field(converter=as_int)
     """Shortest and longest waiting duration, in steps."""
     population: int | None = eqx.field(static=True, default=None)
     """How many agents exist, the learner included; None means as many as the team limit."""
-    initial_extra: Int[Array, ""] = eqx.field(
-        converter=lambda value: jnp.asarray(value, jnp.int32), default=0
-    )
+    initial_extra: Int[Array, ""] = eqx.field(converter=as_int, default=0)
     """Steps added to every duration at the start of an episode."""
 
     def __check_init__(self) -> None:
         for name in ("active", "waiting"):
-            low, high = (int(bound) for bound in getattr(self, name))
+            low, high = np.asarray(getattr(self, name)).tolist()
             if not 1 <= low <= high:
                 raise InputError(
                     f"The {name} duration is {low} to {high} steps, but the shortest has to be"
@@ -264,17 +260,11 @@ class Churn(eqx.Module):
 
     initial_size: int = eqx.field(static=True, default=3)
     """Number of agents at the start, the learner included, if the limit allows."""
-    probability: Float[Array, ""] = eqx.field(
-        converter=lambda value: jnp.asarray(value, jnp.float32), default=0.05
-    )
+    probability: Float[Array, ""] = eqx.field(converter=as_float, default=0.05)
     """Probability that some leave in a step, and that some enter."""
-    pair_probability: Float[Array, ""] = eqx.field(
-        converter=lambda value: jnp.asarray(value, jnp.float32), default=0.3
-    )
+    pair_probability: Float[Array, ""] = eqx.field(converter=as_float, default=0.3)
     """Probability that it is two of them."""
-    min_stay: Int[Array, ""] = eqx.field(
-        converter=lambda value: jnp.asarray(value, jnp.int32), default=26
-    )
+    min_stay: Int[Array, ""] = eqx.field(converter=as_int, default=26)
     """Fewest steps that an agent stays."""
 
     def __check_init__(self) -> None:

@@ -164,13 +164,15 @@ class FortAttack(eqx.Module):
             slots: Number of slots of the guards.
             limit: Most guards at a time, the learner included.
         """
-        guards = jnp.arange(slots) < limit
+        guards = np.arange(slots) < limit
         attacker_slots = self._attacker_slots(slots)
         if self.num_attackers is None:
             attacker_limit = limit - self.fewer_attackers
         else:
             attacker_limit = attacker_slots
-        return jnp.concatenate([guards, jnp.arange(attacker_slots) < attacker_limit])
+        attackers = np.arange(attacker_slots) < attacker_limit
+        xp: Any = jnp if isinstance(guards, Array) else np
+        return xp.concatenate([guards, attackers])
 
     def _attacker_slots(self, slots: int) -> int:
         """Return the number of slots for attackers beside this many for guards."""

@@ -1,6 +1,6 @@
 """Guards and attackers that are played by a neural network."""
 
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import equinox as eqx
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from dropin._xla.compute_where import compute_where
-from dropin._xla.random import sample_categorical, split
+from dropin._xla.random import sample_categorical, subkeys
 from dropin.games.fortattack.observer import View
 from dropin.games.fortattack.state import SHOOT
 from dropin.models.layers import MLP, Linear
@@ -72,14 +72,15 @@ def encode_view(view: View, sides: tuple[int, ...], side: int) -> NetworkInput:
         jnp.sqrt(view.x * view.x + below_fort * below_fort),
         view.fort_radius,
     ]
-    relative_heading = view.headings - view.heading
+    cosines, sines = jnp.cos(view.headings), jnp.sin(view.headings)
     relative_vx, relative_vy = view.vxs - view.vx, view.vys - view.vy
     others = [
         view.ahead,
         view.left,
         view.distance,
-        jnp.cos(relative_heading),
-        jnp.sin(relative_heading),
+        # Cosine and sine of the angle between the two headings.
+        cosines * cosine + sines * sine,
+        sines * cosine - cosines * sine,
         relative_vx * cosine + relative_vy * sine,
         relative_vy * cosine - relative_vx * sine,
         view.in_laser.astype(jnp.float32),
@@ -113,7 +114,7 @@ class FighterNetwork(eqx.Module):
     decide: MLP
 
     def __init__(self, outputs: int = SHOOT + 1, *, key: PRNGKeyArray):
-        mate_key, opponent_key, decide_key = split(key, 3)
+        mate_key, opponent_key, decide_key = subkeys(key, 3)
         self.mate = Linear(OTHER_SIZE, EMBEDDING_SIZE, key=mate_key)
         self.opponent = Linear(OTHER_SIZE, EMBEDDING_SIZE, key=opponent_key)
         sizes = [OWN_SIZE + 2 * EMBEDDING_SIZE, HIDDEN_SIZE, HIDDEN_SIZE, outputs]
@@ -138,23 +139,23 @@ class LearnedFighter(Type):
 
     def plan(self, inputs: PolicyInput, memory: PyTree) -> tuple[Int[Array, " actor"], PyTree]:
         """Return the action of each active actor; the network is evaluated for no others."""
-        sample = _SampleAction(inputs.sides, self.side)
+        # The compiler encodes the views once for all types of a side.
+        encode = partial(encode_view, sides=inputs.sides, side=self.side)
+        given = (jax.vmap(encode)(inputs.views), inputs.views.uniform[:, 0])
         actions = jax.vmap(
-            lambda active, view: compute_where(sample, active, view, self.network, block=64)
-        )(inputs.active, inputs.views)
+            lambda active, given: compute_where(
+                _sample_action, active, given, self.network, block=64
+            )
+        )(inputs.active, given)
         return actions, memory
 
 
-@dataclass(frozen=True)
-class _SampleAction:
-    """Samples the action of one agent; hashable, as `compute_where` needs it."""
-
-    sides: tuple[int, ...]
-    side: int
-
-    def __call__(self, view: View, network: FighterNetwork) -> Int[Array, ""]:
-        logits = network(encode_view(view, self.sides, self.side))
-        return sample_categorical(jax.nn.softmax(logits), view.uniform[0])
+def _sample_action(
+    given: tuple[NetworkInput, Float[Array, ""]], network: FighterNetwork
+) -> Int[Array, ""]:
+    """Sample the action of one agent from its view, encoded, and a uniform number."""
+    inputs, uniform = given
+    return sample_categorical(jax.nn.softmax(network(inputs)), uniform)
 
 
 def _build_network() -> FighterNetwork:

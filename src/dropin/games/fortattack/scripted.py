@@ -156,16 +156,17 @@ class Sneak(eqx.Module):
 
     def __call__(self, view: View) -> Int[Array, ""]:
         """Walk up the column that is far from all guards and near to the agent's own part."""
-        columns = (
-            np.linspace(-OUTERMOST_COLUMN, OUTERMOST_COLUMN, 7, dtype=np.float32) * view.half_width
-        )
-        room = jnp.full(len(columns), 0.6)
-        for x, is_guard in zip(view.xs, view.opponents, strict=True):
-            room = jnp.where(is_guard, jnp.minimum(room, jnp.abs(x - columns)), room)
+        columns = np.linspace(-OUTERMOST_COLUMN, OUTERMOST_COLUMN, 7, dtype=np.float32)
         own_column = position_in_line(view) * OUTERMOST_COLUMN * view.half_width
-        score = room - 0.6 * jnp.abs(columns - own_column)
-        best = jnp.arange(len(columns)) == jnp.argmax(score)
-        column = jnp.sum(jnp.where(best, columns, 0.0))
+        # The first of the best columns; an arg-max over so few is much slower.
+        best_score, column = jnp.float32(-jnp.inf), jnp.float32(0)
+        for each in columns * view.half_width:
+            room = jnp.float32(0.6)
+            for x, is_guard in zip(view.xs, view.opponents, strict=True):
+                room = jnp.where(is_guard, jnp.minimum(room, jnp.abs(x - each)), room)
+            score = room - 0.6 * jnp.abs(each - own_column)
+            column = jnp.where(score > best_score, each, column)
+            best_score = jnp.maximum(best_score, score)
         return self.approach_fort(view, column)
 
     def approach_fort(self, view: View, column: Float[Array, ""]) -> Int[Array, ""]:

@@ -122,7 +122,7 @@ class LBF(CooperativeGame):
             if value < lowest:
                 raise InputError(f"LBF's {name} is {value}, but it has to be at least {lowest}.")
         for name in ("agent_levels", "object_levels"):
-            low, high = (int(bound) for bound in getattr(self, name))
+            low, high = np.asarray(getattr(self, name)).tolist()
             depends_on_team = name == "object_levels" and high == 0
             if low < 1 or (high < low and not depends_on_team):
                 raise InputError(
@@ -137,8 +137,8 @@ class LBF(CooperativeGame):
 
     def features(self, slots: int) -> tuple[Sequence[Feature], Sequence[Feature]]:
         """Return the columns of the agent features x and the entries of the shared features u."""
-        highest_agent = int(self.agent_levels[1])
-        highest_object = int(self.object_levels[1]) or highest_agent * slots - 1
+        highest_agent = int(np.asarray(self.agent_levels)[1])
+        highest_object = int(np.asarray(self.object_levels)[1]) or highest_agent * slots - 1
         objects = [
             replace(each, name=f"object {k + 1}: {each.name}")
             for k in range(self.objects)

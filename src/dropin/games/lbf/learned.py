@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
+from dropin._xla.compute_where import compute_where
 from dropin._xla.random import sample_categorical
 from dropin.games.lbf.game import ABSENT, NUM_ACTIONS, State
 from dropin.models.layers import MLP
@@ -33,10 +34,20 @@ class LearnedForager(Type):
     """Maps the network inputs of an agent to the logits of its actions."""
 
     def plan(self, inputs: PolicyInput, memory: PyTree) -> tuple[Int[Array, " actor"], PyTree]:
-        """Sample an action for each actor."""
-        logits = self.network(network_inputs(inputs.state)[inputs.first :])
-        probs = jax.nn.softmax(logits, axis=-1)
-        return sample_categorical(probs, inputs.views.uniform[:, 0]), memory
+        """Return the action of each active actor; the network is evaluated for no others."""
+        rows = network_inputs(inputs.state)[inputs.first :]
+        actions = jax.vmap(
+            lambda active, *row: compute_where(_sample_action, active, row, self.network, block=64)
+        )(inputs.active, rows, inputs.views.uniform[:, 0])
+        return actions, memory
+
+
+def _sample_action(
+    given: tuple[Float[Array, " input"], Float[Array, ""]], network: MLP
+) -> Int[Array, ""]:
+    """Sample the action of one agent from its network inputs and a uniform number."""
+    inputs, uniform = given
+    return sample_categorical(jax.nn.softmax(network(inputs)), uniform)
 
 
 def make_network(key: PRNGKeyArray) -> MLP:
