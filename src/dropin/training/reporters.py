@@ -24,8 +24,10 @@ __all__ = [
     "Board",
     "Json",
     "Lines",
+    "OneOfSeveral",
     "Pace",
     "Reporter",
+    "Separate",
     "Several",
     "TensorBoard",
     "WandB",
@@ -77,8 +79,32 @@ class Reporter(AbstractContextManager["Reporter"]):
     def say(self, sentence: str) -> None:
         """Receive a message for the user."""
 
+    def pass_on(self, run: str, message: PlainMapping) -> None:
+        """Receive what one of several runs reports.
+
+        By default it is received as if there were one run only; rows have the name of the run in
+        `run`.
+
+        Args:
+            run: The name of that run.
+            message: What `Json` prints for it.
+        """
+        kind, values = _parse(message)
+        if kind in ("metrics", "evaluation"):
+            getattr(self, kind)({"run": run, **values})
+        elif kind == "say":
+            self.say(f"{run}: {values['sentence']}")
+        elif kind == "begin":
+            self.begin(f"{run}: {values['title']}", values["step"], values["steps"])
+
     def __exit__(self, *error: object) -> None:
         """Note that the run has ended."""
+
+
+def _parse(message: PlainMapping) -> tuple[str, PlainDict]:
+    """Return the kind of a message of `Json`, and what the method of that name is called with."""
+    values = {name: each for name, each in message.items() if name not in ("kind", "rate", "left")}
+    return message["kind"], values
 
 
 class Pace:
@@ -182,6 +208,14 @@ class Lines(Reporter):
         """Print a line."""
         print(sentence, file=self.file, flush=True)
 
+    def pass_on(self, run: str, message: PlainMapping) -> None:
+        """Print starts, evaluations and messages of a run, but not its metrics."""
+        kind, values = _parse(message)
+        if kind == "evaluation":
+            self.say(f"{run}: {evaluation_text(values)}")
+        elif kind != "metrics":
+            self.say(f"{run}: {values['title' if kind == 'begin' else 'sentence']}")
+
 
 class Json(Reporter):
     """Prints a line of JSON for everything, for a process that watches this one."""
@@ -208,12 +242,7 @@ class Json(Reporter):
         print(json.dumps(values), flush=True)
 
     def pass_on(self, run: str, message: PlainMapping) -> None:
-        """Print what the process of another run has printed.
-
-        Args:
-            run: The name of that run.
-            message: The decoded line.
-        """
+        """Print the message with the name of its run."""
         self._print(run=run, **message)
 
 
@@ -260,6 +289,18 @@ class Board(Reporter):
     def say(self, sentence: str) -> None:
         """Print a message above the table."""
         self.live.console.print(sentence, highlight=False)
+
+    def pass_on(self, run: str, message: PlainMapping) -> None:
+        """Show the metrics in the row of the run, and print the rest above the table."""
+        kind, values = _parse(message)
+        if kind == "evaluation":
+            self.say(f"{run}: {evaluation_text(values)}")
+        elif kind == "say":
+            self.say(f"{run}: {values['sentence']}")
+        elif kind == "begin":
+            self.show(run, step=values["step"], steps=values["steps"], state="compiling")
+        else:
+            self.show(run, rate=message["rate"], left=message["left"], state="", **values)
 
     def show(self, name: str, **values: Any) -> None:
         """Update what is shown of a run.
@@ -347,6 +388,7 @@ class WandB(Reporter):
             name=directory.name,
             dir=str(directory),
             config=read_json(directory / "run.json"),
+            reinit="create_new",  # Several runs may train in this process.
         )
 
     def metrics(self, row: Row) -> None:
@@ -400,6 +442,48 @@ class Several(Reporter):
         for each in self.reporters:
             each.say(sentence)
 
+    def pass_on(self, run: str, message: PlainMapping) -> None:
+        """Pass it on."""
+        for each in self.reporters:
+            each.pass_on(run, message)
+
+
+class OneOfSeveral(Json):
+    """The reporter of one run among several that train in this process.
+
+    Args:
+        reporter: The reporter of all of them.
+        run: The name of the run.
+    """
+
+    def __init__(self, reporter: Reporter, run: str):
+        self.reporter, self.run = reporter, run
+
+    def _print(self, **values: Any) -> None:
+        self.reporter.pass_on(self.run, values)
+
+
+class Separate(Reporter):
+    """Passes on what each of several runs reports to a reporter of its own.
+
+    Args:
+        reporters: The reporters by the names of the runs.
+    """
+
+    def __init__(self, reporters: Mapping[str, Reporter]):
+        self.reporters = reporters
+
+    def pass_on(self, run: str, message: PlainMapping) -> None:
+        """Pass on metrics and evaluations, as those of a run alone."""
+        kind, values = _parse(message)
+        if kind in ("metrics", "evaluation"):
+            getattr(self.reporters[run], kind)(values)
+
+    def __exit__(self, *error: object) -> None:
+        """End all of them."""
+        for each in self.reporters.values():
+            each.__exit__(*error)
+
 
 SCREENS = ("auto", "lines", "json", "none")
 
@@ -433,18 +517,21 @@ def screen_reporter(kind: str | Reporter) -> Reporter:
     return {"lines": Lines, "json": Json, "none": Reporter}[kind]()
 
 
-def run_reporter(kind: str, directory: Path, tensorboard: bool, wandb: bool) -> Reporter:
-    """Return the reporter of a run.
+def run_reporter(
+    kind: str, directories: Sequence[Path], tensorboard: bool, wandb: bool
+) -> Reporter:
+    """Return the reporter of a run, or of several that train together.
 
     Args:
         kind: As in `screen_reporter`.
-        directory: The run's directory.
+        directories: The directories of the runs.
         tensorboard: Whether to log for TensorBoard as well.
         wandb: Whether to log for Weights & Biases as well.
     """
     reporters = [screen_reporter(kind)]
-    if tensorboard:
-        reporters.append(TensorBoard(directory))
-    if wandb:
-        reporters.append(WandB(directory))
+    for log, wanted in ((TensorBoard, tensorboard), (WandB, wandb)):
+        if wanted and len(directories) == 1:
+            reporters.append(log(directories[0]))
+        elif wanted:
+            reporters.append(Separate({each.name: log(each) for each in directories}))
     return Several(reporters)
