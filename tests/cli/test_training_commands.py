@@ -177,7 +177,7 @@ def test_ctrl_c_makes_all_runs_save(runs, tmp_path, together):
     # In the background of a shell it is ignored, and would be by what is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     long = [*tiny.ARGUMENTS, "steps=100000000", "checkpoint_every=100000000"]
-    seeds = range(min(2, len(cores())))
+    seeds = range(2 if together else min(2, len(cores())))
     command = [
         sys.executable, "-m", "dropin.cli", "train", "lbf", "gpl-q",
         "--seeds", ",".join(map(str, seeds)), *together,

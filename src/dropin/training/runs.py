@@ -154,9 +154,9 @@ class Runs:
             reporter.say("Compiling, which takes a while if it was not done before ...")
             self.begin()
             return
+        if any(run.files.steps()[-1] > steps[-1] for run in self._runs):
+            reporter.say(f"Continuing at step {steps[-1]:,}, which all runs have reached.")
         self.restore(steps)
-        if any(run.files.steps()[-1] > self.step for run in self._runs):
-            reporter.say(f"Continuing at step {self.step:,}, which all runs have reached.")
 
     def begin(self) -> None:
         """Make the first state, evaluate it and save it."""
