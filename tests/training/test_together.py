@@ -253,7 +253,8 @@ def test_no_run_is_made_if_one_of_them_exists(tmp_path):
 def test_an_environment_of_ones_own_has_to_be_given_again(tmp_path):
     env = make("lbf", rules="reference", slots=4, types=["H6"])
     given: dict[str, Any] = {name: each for name, each in tiny.RUN.items() if name != "types"}
-    train_together(env, "gpl-q", SEEDS, directory=tmp_path, **given | {"steps": 40})
+    given["steps"] = 40
+    train_together(env, "gpl-q", SEEDS, directory=tmp_path, **given)
     with pytest.raises(InputError, match="environment object: give it again"):
         resume_together(tmp_path)
     assert len(resume_together(tmp_path, env=env, report="none")) == 2
