@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiny
@@ -89,6 +90,6 @@ def test_a_run_that_was_killed_twenty_times_ends_with_the_same_bits(uninterrupte
 @pytest.mark.slow
 def test_runs_that_train_together_and_were_killed_end_with_the_same_bits(tmp_path):
     seeds = (0, 1)
-    options = tiny.RUN | {"steps": STEPS, "checkpoint_every": 200}
+    options: dict[str, Any] = {**tiny.RUN, "steps": STEPS, "checkpoint_every": 200}
     train_together("lbf", "gpl-q", seeds, directory=tmp_path / "whole", **options)
     check_killed(tmp_path / "whole", tmp_path / "runs", kills=3, seed=3, seeds=seeds)
