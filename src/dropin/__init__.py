@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dropin.teams.scripted import Scripted
     from dropin.teams.types import Type
     from dropin.training.config import EvaluationConfig, TrainConfig
-    from dropin.training.loop import resume_run, train
+    from dropin.training.loop import resume_run, resume_together, train, train_together
 
 __version__ = "0.2.0.dev0"
 
@@ -59,8 +59,10 @@ _HOMES = {
     "register_openness": "dropin.core.registry",
     "register_type": "dropin.core.registry",
     "resume_run": "dropin.training.loop",
+    "resume_together": "dropin.training.loop",
     "save_agent": "dropin.agents",
     "train": "dropin.training.loop",
+    "train_together": "dropin.training.loop",
 }
 
 __all__ = [
@@ -96,8 +98,10 @@ __all__ = [
     "register_openness",
     "register_type",
     "resume_run",
+    "resume_together",
     "save_agent",
     "train",
+    "train_together",
 ]
 
 

@@ -12,8 +12,10 @@ import pytest
 import tiny
 from test_cli import check_refused, run
 
+from dropin.experiments.planning import find_runs
 from dropin.training.parallel import cores
 from dropin.training.run_directory import RunDirectory
+from dropin.training.tables import read_table
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,43 @@ def test_several_seeds_give_several_runs(runs):
     assert (kept["seed"], kept["steps"], kept["settings"]["rank"]) == (1, 120, 2)
     agents = [(runs / seed / "agent.safetensors").read_bytes() for seed in ("seed-0", "seed-1")]
     assert agents[0] != agents[1]
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory):
+    """The same two seeds, trained as one program."""
+    directory = tmp_path_factory.mktemp("cli") / "together"
+    from dropin.cli import main
+
+    main(
+        ["train", "lbf", "gpl-q", "--seeds", "0,1", "--together", "--directory", str(directory),
+         "--tensorboard", "--report", "lines", *tiny.ARGUMENTS]
+    )  # fmt: skip
+    return directory
+
+
+def test_seeds_that_train_together_leave_the_same_runs(runs, together, tmp_path, capsys):
+    for seed in ("seed-0", "seed-1"):
+        one, two = (read_table(each / seed / "metrics.csv") for each in (runs, together))
+        for row, other in zip(one, two, strict=True):
+            assert float(row["value_loss"]) == pytest.approx(float(other["value_loss"]), rel=1e-4)
+            assert (row["step"], row["return"]) == (other["step"], other["return"])
+        assert list((together / seed / "tensorboard").glob("events*"))
+    assert set(find_runs([runs])) == set(find_runs([together]))  # For `dropin reproduce`.
+    code, out, _ = run("plot", str(together), "--out", str(tmp_path / "a.png"), capsys=capsys)
+    assert (code, "2 seeds" in out) == (0, True)
+    code, out, _ = run("evaluate", str(together), "--episodes", "80", capsys=capsys)
+    assert (code, "all 2 runs" in out) == (0, True)
+
+
+@pytest.mark.parametrize("where", ["", "seed-1"])
+def test_resume_of_runs_that_were_trained_together(together, where, capsys):
+    arguments = ["train", "--resume", str(together / where), "--together", "--report", "lines"]
+    code, out, _ = run(*arguments, capsys=capsys)
+    named = ["seed-0: gpl-q in lbf, seed 0", "seed-1: gpl-q in lbf, seed 1"]
+    alone = ["gpl-q in lbf, seed 1, from step 120 to 120"]
+    done = f"Done. Draw the learning curve with: dropin plot {together / where}"
+    assert (code, out.splitlines()) == (0, [*(alone if where else named), done])
 
 
 def test_a_run_of_the_library_that_is_not_pinned_is_the_same(runs, tmp_path):
@@ -132,15 +171,16 @@ def test_resume_of_a_finished_run_and_of_another_config(runs, capsys):
 
 
 @pytest.mark.slow
-def test_ctrl_c_makes_all_runs_save(runs, tmp_path):
+@pytest.mark.parametrize("together", [[], ["--together"]], ids=["apart", "together"])
+def test_ctrl_c_makes_all_runs_save(runs, tmp_path, together):
     """As a terminal does: the signal goes to the whole group of the command."""
     # In the background of a shell it is ignored, and would be by what is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     long = [*tiny.ARGUMENTS, "steps=100000000", "checkpoint_every=100000000"]
-    seeds = range(min(2, len(cores())))
+    seeds = range(2 if together else min(2, len(cores())))
     command = [
         sys.executable, "-m", "dropin.cli", "train", "lbf", "gpl-q",
-        "--seeds", ",".join(map(str, seeds)),
+        "--seeds", ",".join(map(str, seeds)), *together,
     ]  # fmt: skip
     process = subprocess.Popen(
         [*command, "--directory", tmp_path / "runs", *long],
@@ -159,7 +199,8 @@ def test_ctrl_c_makes_all_runs_save(runs, tmp_path):
         process.terminate()
         raise
     assert process.returncode == 130
-    assert f"Continue with: dropin train --resume {tmp_path / 'runs'}" in out
+    where = " ".join([str(tmp_path / "runs"), *together])
+    assert f"Continue with: dropin train --resume {where}\n" in out
     for table in tables:
         last = int(table.read_text().splitlines()[-1].split(",")[0])
         assert RunDirectory(table.parent).steps()[-1] == last > 0
@@ -185,6 +226,9 @@ def test_tensorboard_gets_the_numbers(tmp_path, capsys):
         (["train", "lbf", "gpl-q", "--seed", "1", "--seeds", "0..3"], "not both"),
         (["train", "lbf", "gpl-q", "--seeds", "3..1"], "--seeds 3..1 is not a range"),
         (["train", "lbf", "gpl-q", "--seeds", "a"], "--seeds a is not a range"),
+        (["train", "lbf", "gpl-q", "--together"], "--together trains several seeds in one"),
+        (["train", "lbf", "gpl-q", "--together", "--seed", "1"], "give them, as in --seeds 0..7"),
+        (["train", "--resume", "nowhere", "--together"], "There is no run in nowhere"),
         (["train", "lbf", "gpl-q", "--keep", "none"], "--keep none"),
         (["train", "lbf", "gpl-q", "--set", "rank"], "not a setting: write name=value"),
         (["train", "lbf", "gpl-q", "--set", "settings.rnk=3"], "did you mean 'rank'"),

@@ -15,9 +15,10 @@ from dropin.agents import load_agent
 from dropin.core.errors import InputError, StoppedError
 from dropin.core.files import read_arrays, write_arrays
 from dropin.env import make
-from dropin.training import loop, run_directory
+from dropin.training import run_directory
 from dropin.training.chunk import RunState
 from dropin.training.config import run_config
+from dropin.training.evaluator import evaluation_envs
 from dropin.training.loop import resume_run, train
 from dropin.training.reporters import Reporter
 from dropin.training.run_directory import RunDirectory
@@ -290,7 +291,7 @@ def test_limits_above_the_papers_leave_the_others_as_they_are():
     config = run_config("lbf", "gpl-q", rules="reference")
     few: Any
     many: Any
-    few, many = (loop._evaluation_envs(config, limits) for limits in ((3, 5), (3, 5, 9)))
+    few, many = (evaluation_envs(config, limits) for limits in ((3, 5), (3, 5, 9)))
     for limit in (3, 5):
         assert few[limit].slots == many[limit].slots == 5
         assert few[limit].team.openness.population == many[limit].team.openness.population

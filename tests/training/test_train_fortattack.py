@@ -17,9 +17,10 @@ from dropin.evaluation.evaluate import run_episodes
 from dropin.learners.common import EpisodeReturns, episode_metrics
 from dropin.policies import make_policy
 from dropin.training.config import RunConfig, run_config
-from dropin.training.loop import Run, resume_run, train
+from dropin.training.loop import resume_run, train
 from dropin.training.reporters import Board, Lines, Reporter, evaluation_text
 from dropin.training.run_directory import RunDirectory
+from dropin.training.runs import Runs
 from dropin.training.tables import read_table
 
 SETTINGS = {**tiny.RUN, "types": ["G2", "A1"]}
@@ -141,15 +142,15 @@ def test_a_place_that_is_not_finite_stops_the_run_with_its_slot_and_step(finishe
     path = tmp_path / "run"
     shutil.copytree(finished, path)
     files = RunDirectory(path)
-    run = Run(files, files.config(), None, None)
-    run.restore()
+    run = Runs([files], [files.config()])
+    run.open(Reporter())
     run.state = eqx.tree_at(
         lambda state: (state.train_state.env.game.heading, state.updates),
         run.state,
         (run.state.train_state.env.game.heading.at[1, 4].set(jnp.nan), jnp.int32(0)),
     )
     with pytest.raises(StoppedError, match="in slot 4 was not a finite number at step 0"):
-        run.train(Reporter(), lambda: False)
+        run.train(lambda: False)
 
 
 def test_an_evaluation_names_the_slot_too():

@@ -21,6 +21,7 @@ def train(
     steps: int | None = None,
     seed: int | None = None,
     seeds: str | None = None,
+    together: bool = False,
     rules: str | None = None,
     team_limit: int | None = None,
     types: tuple[str, ...] | None = None,
@@ -45,6 +46,7 @@ def train(
         steps: Environment steps, all parallel environments together (the paper's for the game).
         seed: The same seed gives the same run (0 if not given).
         seeds: Several runs, one process on each core: 0..7 or 0,3,5.
+        together: Train all seeds in one process, as one program; for accelerators.
         rules: paper (if not given) or reference.
         team_limit: Most agents at a time, the learner included (3 if not given).
         types: Teammates are drawn from these types; from the game's whole pool if not given.
@@ -78,17 +80,12 @@ def train(
     keep_rule = _parse_keep(keep)
     if resume is None and (game is None or learner is None):
         raise InputError("Give a game and a learner, as in: dropin train lbf gpl-q")
-    if seed is not None and seeds is not None:
-        raise InputError("Give --seed or --seeds, not both.")
-    if resume is not None and (directory is not None or seeds is not None):
-        raise InputError(
-            "With --resume there is no --directory or --seeds: it resumes all runs there."
-        )
+    _check_seeds(seed, seeds, directory, resume, together=together)
     seed_list = None if seeds is None else _parse_seeds(seeds)
     if core is not None:
         _pin(core)
 
-    from dropin.training.loop import resume_run
+    from dropin.training.loop import resume_run, resume_together
     from dropin.training.parallel import run_all
     from dropin.training.reporters import check_screen
     from dropin.training.run_directory import runs_in
@@ -103,8 +100,11 @@ def train(
         _check_same(runs, changes)
     else:
         runs, whole = _create(changes, directory, seed_list, keep_rule)
-    if len(runs) == 1 and seed_list is None:
-        reporter = run_reporter(report, runs[0], tensorboard, wandb)
+    if together:
+        reporter = run_reporter(report, runs, tensorboard, wandb)
+        resume_together(runs, keep=keep_rule, report=reporter, wait=wait)
+    elif len(runs) == 1 and seed_list is None:
+        reporter = run_reporter(report, runs, tensorboard, wandb)
         resume_run(runs[0], keep=keep_rule, report=reporter, wait=wait)
     else:
         flags = [*["--tensorboard"] * tensorboard, *["--wandb"] * wandb]
@@ -125,7 +125,7 @@ def _create(
 ) -> tuple[list[Path], Path]:
     """Create the directories of new runs; also return the one that holds them all."""
     from dropin.training.config import RunConfig, default_run_directory, run_config
-    from dropin.training.run_directory import RunDirectory
+    from dropin.training.run_directory import create_runs
 
     values = merge(run_config(changes["game"], changes["learner"]).to_dict(), changes)
     configs = [RunConfig.from_dict(values)]
@@ -136,11 +136,29 @@ def _create(
         whole = whole.parent
     files = [whole if seed_list is None else whole / f"seed-{each.seed}" for each in configs]
     configs[0].make_env(slots=max(configs[0].team_limit, *configs[0].evaluation.team_limits, 0))
-    for each in files:
-        RunDirectory(each).check_free()
-    for each, config in zip(files, configs, strict=True):
-        RunDirectory(each).create(config, keep)
+    create_runs(files, configs, keep)
     return files, whole
+
+
+def _check_seeds(
+    seed: int | None,
+    seeds: str | None,
+    directory: Path | None,
+    resume: Path | None,
+    *,
+    together: bool,
+) -> None:
+    """Raise `InputError` for options that contradict each other on what to train."""
+    if seed is not None and seeds is not None:
+        raise InputError("Give --seed or --seeds, not both.")
+    if resume is not None and (directory is not None or seeds is not None):
+        raise InputError(
+            "With --resume there is no --directory or --seeds: it resumes all runs there."
+        )
+    if together and seeds is None and resume is None:
+        raise InputError(
+            "--together trains several seeds in one process: give them, as in --seeds 0..7"
+        )
 
 
 def _check_same(runs: list[Path], changes: PlainDict) -> None:

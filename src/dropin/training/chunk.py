@@ -6,30 +6,34 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
 from dropin._xla.compile import compiled
+from dropin.core import arrays as core_arrays
 from dropin.core.metrics import Mean, Metric, Metrics, accumulate, zeros_like
 from dropin.core.specs import Learner
 from dropin.env import AnyEnv, EnvState, nonfinite_slots
 
-__all__ = ["NonFinite", "RunState", "train_chunk"]
+__all__ = ["NonFinite", "RunState", "blank_states", "get_state", "set_state", "train_chunk"]
 
 
 class RunState(eqx.Module):
-    """Everything that changes in a run."""
+    """Everything that changes in a run.
+
+    All arrays of several runs that train together have a leading axis [seed].
+    """
 
     train_state: PyTree
     """The learner's train state."""
-    updates: Int[Array, ""]
+    updates: Int[Array, "*seed"]
     """Number of updates so far."""
 
 
 class NonFinite(eqx.Module):
     """The first update in which something was not finite; the number of updates if all is well."""
 
-    metric: Int[Array, ""]
+    metric: Int[Array, "*seed"]
     """The first update with a metric, such as a loss, that was not finite."""
-    state: Int[Array, ""]
+    state: Int[Array, "*seed"]
     """The first update with a state of an environment that was not finite."""
-    slot: Int[Array, ""]
+    slot: Int[Array, "*seed"]
     """The slot of the agent in that state."""
 
 
@@ -62,11 +66,15 @@ def _train_chunk(fixed: Fixed, state: RunState) -> tuple[RunState, dict[str, Met
 
     Args:
         fixed: The environment, the learner, and how many updates to do.
-        state: The state of the run; its buffers are donated.
+        state: The state of the run, or of several runs that train together; its buffers are
+            donated.
 
     Returns:
-        The state afterwards, the accumulated metrics, and whether something was not finite.
+        The state afterwards, the accumulated metrics, and whether something was not finite, all
+        with the leading axis of the state.
     """
+    if state.updates.ndim:
+        return eqx.filter_vmap(_train_chunk, in_axes=(None, eqx.if_array(0)))(fixed, state)
     env, learner, num_updates = fixed
     arrays, static = eqx.partition(state.train_state, eqx.is_array)
     last = state.updates + num_updates
@@ -94,3 +102,42 @@ def _train_chunk(fixed: Fixed, state: RunState) -> tuple[RunState, dict[str, Met
 
 
 train_chunk = compiled(_train_chunk, donate="all-except-first")
+
+
+def blank_states(template: RunState, number: int) -> RunState:
+    """Return zeros for the states of several runs that train together.
+
+    Args:
+        template: The shapes of the state of one run, as `equinox.filter_eval_shape` gives them.
+        number: Number of runs.
+    """
+
+    def with_axis(leaf: PyTree) -> PyTree:
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            return jax.ShapeDtypeStruct((number, *leaf.shape), leaf.dtype)
+        return leaf
+
+    return core_arrays.zeros_like(jax.tree.map(with_axis, template))
+
+
+def _set_state(new: tuple[Int[Array, ""], RunState], states: RunState) -> RunState:
+    index, state = new
+    return jax.tree.map(
+        lambda all_runs, one: all_runs.at[index].set(one) if eqx.is_array(one) else one,
+        states,
+        state,
+    )
+
+
+def _get_state(states: RunState, index: Int[Array, ""]) -> RunState:
+    return jax.tree.map(lambda leaf: leaf[index] if eqx.is_array(leaf) else leaf, states)
+
+
+set_state = compiled(_set_state, donate="all-except-first", quick=True)
+"""`((index, state), states)`: replace the state of one of several runs that train together.
+
+The buffers of `states` are donated: there is no moment with two copies of all states, which for a
+learner with a replay buffer would be large.
+"""
+get_state = compiled(_get_state, quick=True)
+"""`(states, index)`: return a copy of the state of one of several runs that train together."""

@@ -1,32 +1,18 @@
-"""The training loop: compiled chunks of about a second, and what Python does between them."""
+"""Training from start to end: one run, or several that train together in this process."""
 
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-import numpy as np
-
 from dropin._xla.cache import use_cache
-from dropin.agents import Agent, AgentPolicy, load_agent, save_agent
-from dropin.core import registry
-from dropin.core.arrays import zeros_like
-from dropin.core.config import PlainDict
+from dropin.agents import Agent, load_agent
 from dropin.core.errors import InputError, StoppedError
-from dropin.core.metrics import Metrics, to_row
 from dropin.env import AnyEnv
-from dropin.evaluation.evaluate import LEGACY_ENVS, LEGACY_EPISODES, legacy_means, run_episodes
-from dropin.evaluation.statistics import estimate
-from dropin.training.chunk import NonFinite, RunState, train_chunk
 from dropin.training.config import (
-    PARTNERS,
     EvaluationConfig,
     RunConfig,
     TrainConfig,
@@ -34,13 +20,16 @@ from dropin.training.config import (
     run_config,
 )
 from dropin.training.reporters import Reporter, screen_reporter
-from dropin.training.run_directory import DEFAULT_KEEP, Keep, RunDirectory, check_keep
+from dropin.training.run_directory import (
+    Keep,
+    RunDirectory,
+    create_runs,
+    differences_of_runs,
+    runs_in,
+)
+from dropin.training.runs import Runs
 
-__all__ = ["interruptible", "resume_run", "train"]
-
-_FIRST_COLUMNS = ("episodes", "return", "unshaped_return", "team_size", "value_loss")
-PAPER_LIMIT = 5
-"""The largest team limit of the paper's tests."""
+__all__ = ["interruptible", "resume_run", "resume_together", "train", "train_together"]
 
 
 def train(
@@ -110,7 +99,7 @@ def train(
         **settings,
     )
     files = RunDirectory(directory or default_run_directory(config))
-    run = Run(files, config, None if isinstance(game, str) else game, keep)
+    runs = Runs([files], [config], None if isinstance(game, str) else game, keep)
     reporter = screen_reporter(report)
     if resume:
         files.check_same(config)
@@ -118,7 +107,52 @@ def train(
         files.check_versions()
     else:
         files.create(config, keep)
-    return _finish(run, reporter)
+    return _finish(runs, reporter)[0]
+
+
+def train_together(
+    game: str | AnyEnv,
+    learner: str,
+    seeds: Sequence[int],
+    *,
+    directory: str | Path | None = None,
+    types: Sequence[str] | None = None,
+    keep: Keep = None,
+    report: str | Reporter = "auto",
+    **settings: Any,
+) -> list[Agent]:
+    """Train several seeds of a learner in this process, as one program, for accelerators.
+
+    Each seed is a run with a directory of its own. Its results are those of `train` to rounding.
+
+    Args:
+        game: Name of a registered game, or an environment.
+        learner: Name of a registered learner.
+        seeds: The seeds.
+        directory: The directory that holds those of the runs, `seed-0` and so on; by default one
+            below `runs`.
+        types: As in `train`.
+        keep: As in `train`.
+        report: As in `train`. A reporter gets all rows, with the name of the run in `run`.
+        **settings: All other arguments of `train`, but for `seed` and `resume`.
+
+    Returns:
+        The trained agents, in the order of the seeds.
+
+    Raises:
+        InputError: If something is unknown or does not fit.
+        StoppedError: If the runs had to stop; the message says how to continue.
+    """
+    if not seeds or len(set(seeds)) < len(seeds) or "seed" in settings:
+        raise InputError("Give the seeds of the runs in `seeds`, at least one and each once.")
+    settings["types"] = None if types is None else tuple(types)
+    configs = [run_config(game, learner, seed=seed, **settings) for seed in seeds]
+    whole = Path(directory) if directory else default_run_directory(configs[0]).parent
+    files = [RunDirectory(whole / f"seed-{seed}") for seed in seeds]
+    runs = Runs(files, configs, None if isinstance(game, str) else game, keep)
+    reporter = screen_reporter(report)
+    create_runs([each.path for each in files], configs, keep)
+    return _finish(runs, reporter)
 
 
 def resume_run(
@@ -142,37 +176,84 @@ def resume_run(
         The trained agent.
     """
     files = RunDirectory(directory)
+    runs = Runs([files], [_resumable(files, env)], env, keep)
+    return _finish(runs, screen_reporter(report), wait)[0]
+
+
+def resume_together(
+    directory: str | Path | Sequence[str | Path],
+    *,
+    env: AnyEnv | None = None,
+    keep: Keep = None,
+    report: str | Reporter = "auto",
+    wait: float = 0.0,
+) -> list[Agent]:
+    """Continue runs that differ in nothing but their seeds in this process, as one program.
+
+    They continue from the latest checkpoint that all of them have. Runs that were trained together
+    before end with the same bits as without a pause.
+
+    Args:
+        directory: The directory that holds those of the runs, or the directories of the runs.
+        env: The environment, if the runs were started with an environment object.
+        keep: Number of checkpoints to keep; by default as before.
+        report: As in `train_together`.
+        wait: Seconds to wait for another process that trains there.
+
+    Returns:
+        The trained agents, in the order of the directories.
+
+    Raises:
+        InputError: If there is no run, or the runs differ in more than their seeds or are not at
+            the same step.
+        StoppedError: If the runs had to stop; the message says how to continue.
+    """
+    given = isinstance(directory, str | Path)
+    paths = runs_in(Path(directory)) if given else [Path(each) for each in directory]
+    if not paths:
+        raise InputError(f"There is no run in {directory}: a run has a file run.json.")
+    files = [RunDirectory(each) for each in paths]
+    configs = [_resumable(each, env) for each in files]
+    different = differences_of_runs(configs)
+    if different:
+        raise InputError(
+            f"The runs in {paths[0].parent} differ in more than their seeds ({different[0]}):"
+            " without --together they are trained one by one."
+        )
+    return _finish(Runs(files, configs, env, keep), screen_reporter(report), wait)
+
+
+def _resumable(files: RunDirectory, env: AnyEnv | None) -> RunConfig:
+    """Return the settings of a run; raise `InputError` if it cannot be resumed."""
     config = files.config()
     if config.custom_env and env is None:
         raise InputError(f"{files.path} was started with an environment object: give it again.")
     files.check_resumable()
     files.check_versions()
-    return _finish(Run(files, config, env, keep), screen_reporter(report), wait)
+    return config
 
 
-def _finish(run: "Run", reporter: Reporter, wait: float = 0.0) -> Agent:
-    """Take a run to its end."""
-    files = run.files
+def _finish(runs: Runs, reporter: Reporter, wait: float = 0.0) -> list[Agent]:
+    """Take runs to their end."""
     use_cache()
-    hint = f"Continue with: dropin train --resume {files.path}"
-    with files.locked(wait), reporter, interruptible() as interrupted:
+    hint = f"Continue with: dropin train --resume {runs.path}{' --together' * runs.together}"
+    with ExitStack() as stack:
+        for run in runs:
+            stack.enter_context(run.files.locked(wait))
+        stack.enter_context(reporter)
+        interrupted = stack.enter_context(interruptible())
         try:
-            run.keep = files.keep(run.keep)
-            if files.steps():
-                run.restore()
-            else:
-                reporter.say("Compiling, which takes a while if it was not done before ...")
-                run.begin(reporter)
-            done = run.train(reporter, interrupted)
+            runs.open(reporter)
+            done = runs.train(interrupted)
         except OSError as error:
             raise StoppedError(
-                f"The run stopped, since {error.filename or files.path} cannot be written:"
+                f"The run stopped, since {error.filename or runs.path} cannot be written:"
                 f" {error.strerror}. {hint}"
             ) from None
         if not done:
-            reporter.say(f"Saved at step {run.step:,}. {hint}")
+            reporter.say(f"Saved at step {runs.step:,}. {hint}")
             raise KeyboardInterrupt
-    return load_agent(files.agent)
+    return [load_agent(run.files.agent) for run in runs]
 
 
 @contextmanager
@@ -199,166 +280,3 @@ def interruptible() -> Iterator[Callable[[], bool]]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-
-
-def _evaluation_envs(config: RunConfig, limits: Sequence[int]) -> dict[int, AnyEnv]:
-    """Make the environments in which a run is evaluated, by team limit.
-
-    They have as many slots as the largest limit. Limits above the paper's have slots of their own:
-    how many agents exist besides those present may depend on the number of slots.
-    """
-    usual = max((limit for limit in limits if limit <= PAPER_LIMIT), default=0)
-    wide = {slots: config.make_env(slots=slots) for slots in {max(usual, x) for x in limits}}
-    return {limit: wide[max(usual, limit)].with_team_limit(limit) for limit in limits}
-
-
-class Run:
-    """A run in memory, together with its files."""
-
-    state: RunState
-
-    def __init__(self, files: RunDirectory, config: RunConfig, env: AnyEnv | None, keep: Keep):
-        check_keep(keep)
-        self.files, self.config = files, config
-        self.keep: Keep = keep
-        self.learner = registry.learners[config.learner].make(config.settings, config.training)
-        self.env = config.make_env() if env is None else env
-        limits = sorted({config.team_limit, *config.evaluation.team_limits})
-        self.evaluation_envs = _evaluation_envs(config, limits) if env is None else {
-            limit: env.with_team_limit(limit) for limit in limits
-        }  # fmt: skip
-        self.num_updates = config.num_updates(config.steps)
-        self.log_every = config.num_updates(config.log_every)
-        self.checkpoint_every = config.num_updates(config.checkpoint_every)
-
-    @property
-    def updates(self) -> int:
-        """Number of updates so far."""
-        return int(self.state.updates)
-
-    @property
-    def step(self) -> int:
-        """Environment steps so far, all environments together."""
-        return self.updates * self.config.steps_per_update
-
-    def _init(self) -> RunState:
-        key = jax.random.key(self.config.seed)
-        return RunState(self.learner.init(key, self.env), jnp.int32(0))
-
-    def begin(self, reporter: Reporter) -> None:
-        """Make the first state, evaluate it and save it."""
-        # A run that was killed before its first checkpoint starts anew.
-        self.files.metrics.clear()
-        self.files.evaluation.clear()
-        with ThreadPoolExecutor(1) as pool:
-            # Another thread compiles the training program meanwhile: a chunk without updates.
-            blank = zeros_like(eqx.filter_eval_shape(self._init))
-            compiling = pool.submit(train_chunk, (self.env, self.learner, jnp.int32(0)), blank)
-            self.state = self._init()
-            self.evaluate(reporter)
-            compiling.result()
-        self.save(evaluated=True)
-
-    def restore(self) -> None:
-        """Read the state of the latest good checkpoint."""
-        self.state, _ = self.files.restore(eqx.filter_eval_shape(self._init))
-        save_agent(self.agent(), self.files.agent, step=self.step)
-
-    def agent(self) -> Agent:
-        """Return the agent that has been learned so far."""
-        policy = self.learner.policy(self.state.train_state)
-        return Agent(policy, self.config.learner, self.config.settings)
-
-    def save(self, *, evaluated: bool) -> None:
-        """Write a checkpoint."""
-        keep = self.keep or DEFAULT_KEEP
-        self.files.save(self.state, self.agent(), self.step, keep, evaluated=evaluated)
-
-    def evaluate(self, reporter: Reporter) -> None:
-        """Evaluate the agent at every team limit, with all kinds of teammates, in every mode."""
-        agent = self.agent()
-        for teammates in self.config.evaluation.teammates:
-            for limit, wide in self.evaluation_envs.items():
-                env = wide
-                if teammates == PARTNERS:
-                    env = wide.with_types([agent.as_type(self.env.game)])
-                for mode in agent.policy.modes:
-                    row = {"step": self.step, "team_limit": limit, "teammates": teammates}
-                    row |= {"mode": mode, **self._measure(env, AgentPolicy(agent, mode))}
-                    self.files.evaluation.append(row)
-                    reporter.evaluation(row)
-
-    def _measure(self, env: AnyEnv, policy: AgentPolicy) -> PlainDict:
-        """Return the returns and metrics of a policy."""
-        how = self.config.evaluation
-        played = run_episodes(
-            env, policy, num_envs=how.num_envs, episodes=how.episodes, seed=how.seed
-        )
-        mean, unshaped = estimate(played.returns), played.unshaped
-        legacy = None
-        if how.num_envs >= LEGACY_ENVS and how.episodes >= LEGACY_EPISODES:
-            legacy = float(np.mean(legacy_means(played.returns, played.ends)))
-        return {
-            "episodes": played.returns.size,
-            "mean_return": mean.mean,
-            "ci_low": mean.low,
-            "ci_high": mean.high,
-            "legacy_mean_return": legacy,
-            "unshaped_mean_return": None if unshaped is None else float(np.mean(unshaped)),
-            **played.metrics,
-        }
-
-    def _check_finite(self, found: NonFinite, updates: int) -> None:
-        """Raise `StoppedError` if something was not finite."""
-        for what, number in (
-            (f"The state of the agent in slot {int(found.slot)}", int(found.state)),
-            ("A loss", int(found.metric)),
-        ):
-            if number < updates:
-                last = self.files.steps()[-1]
-                raise StoppedError(
-                    f"{what} was not a finite number at step"
-                    f" {number * self.config.steps_per_update:,}; the run stopped there. The"
-                    f" checkpoint of step {last:,} is the last good one:"
-                    f" {self.files.checkpoint(last)}."
-                )
-
-    def train(self, reporter: Reporter, interrupted: Callable[[], bool]) -> bool:
-        """Train to the end, or until interrupted; then the state is saved.
-
-        Returns:
-            Whether the run is done.
-        """
-        config = self.config
-        reporter.begin(
-            f"{config.learner} in {config.game}, seed {config.seed}",
-            self.step,
-            self.num_updates * config.steps_per_update,
-        )
-        while self.updates < self.num_updates:
-            before = self.updates
-            ends = [(before // each + 1) * each for each in (self.log_every, self.checkpoint_every)]
-            number = min(*ends, self.num_updates) - before
-            fixed = (self.env, self.learner, jnp.int32(number))
-            self.state, metrics, nonfinite = train_chunk(fixed, self.state)
-            self._check_finite(nonfinite, before + number)
-            self._log(metrics, reporter)
-            if self.updates % self.checkpoint_every == 0 or self.updates == self.num_updates:
-                self.evaluate(reporter)
-                self.save(evaluated=True)
-            elif interrupted():
-                self.save(evaluated=False)
-            if interrupted() and self.updates < self.num_updates:
-                return False
-        return True
-
-    def _log(self, metrics: Metrics, reporter: Reporter) -> None:
-        """Write a row of metrics."""
-        values = to_row(metrics)
-        if not self.env.game.has_shaping:
-            values.pop("unshaped_return", None)
-        # Compiled code returns dictionaries in the order of their names.
-        first = [name for name in _FIRST_COLUMNS if name in values]
-        row = {"step": self.step, **{name: values[name] for name in first}, **values}
-        self.files.metrics.append(row)
-        reporter.metrics(row)

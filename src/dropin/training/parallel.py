@@ -10,14 +10,12 @@ from collections.abc import Mapping, Sequence
 from queue import Queue
 from typing import Any
 
-from dropin.core.config import PlainDict
 from dropin.core.errors import StoppedError
 from dropin.training.reporters import (
     Board,
     Json,
     Lines,
     Reporter,
-    evaluation_text,
     screen_reporter,
 )
 
@@ -139,7 +137,7 @@ def _run_all(jobs: Mapping[str, Sequence[str]], report: str) -> None:
                         failed[worker.name] = worker.failure
                     interrupted |= worker.process.returncode == 130
                 else:
-                    _show(board, worker.name, message)
+                    board.pass_on(worker.name, message)
         finally:
             for each in working:
                 each.process.terminate()
@@ -191,18 +189,3 @@ def show_state(board: Reporter, name: str, state: str) -> None:
         board.show(name, state=state)
     elif not isinstance(board, Json) and state != "waiting":
         board.say(f"{name}: {state}")
-
-
-def _show(board: Reporter, name: str, message: PlainDict) -> None:
-    if isinstance(board, Json):
-        board.pass_on(name, message)
-        return
-    kind = message.pop("kind")
-    if kind == "evaluation":
-        board.say(f"{name}: {evaluation_text(message)}")
-    elif kind == "say":
-        board.say(f"{name}: {message['sentence']}")
-    elif isinstance(board, Board):
-        board.show(name, state="compiling" if kind == "begin" else "", **message)
-    elif kind == "begin":
-        board.say(f"{name}: {message['title']}")

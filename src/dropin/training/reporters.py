@@ -21,11 +21,13 @@ __all__ = [
     "Board",
     "Json",
     "Lines",
+    "OneOfSeveral",
     "Pace",
     "Reporter",
     "check_screen",
     "clock",
     "evaluation_text",
+    "parse_message",
     "screen_reporter",
 ]
 
@@ -69,8 +71,32 @@ class Reporter(AbstractContextManager["Reporter"]):
     def say(self, sentence: str) -> None:
         """Receive a message for the user."""
 
+    def pass_on(self, run: str, message: PlainMapping) -> None:
+        """Receive what one of several runs reports.
+
+        By default it is received as if there were one run only; rows have the name of the run in
+        `run`.
+
+        Args:
+            run: The name of that run.
+            message: What `Json` prints for it.
+        """
+        kind, values = parse_message(message)
+        if kind in ("metrics", "evaluation"):
+            getattr(self, kind)({"run": run, **values})
+        elif kind == "say":
+            self.say(f"{run}: {values['sentence']}")
+        elif kind == "begin":
+            self.begin(f"{run}: {values['title']}", values["step"], values["steps"])
+
     def __exit__(self, *error: object) -> None:
         """Note that the run has ended."""
+
+
+def parse_message(message: PlainMapping) -> tuple[str, PlainDict]:
+    """Return the kind of a message of `Json`, and what the method of that name is called with."""
+    values = {name: each for name, each in message.items() if name not in ("kind", "rate", "left")}
+    return message["kind"], values
 
 
 class Pace:
@@ -168,6 +194,14 @@ class Lines(Reporter):
         """Print a line."""
         print(sentence, file=self.file, flush=True)
 
+    def pass_on(self, run: str, message: PlainMapping) -> None:
+        """Print starts, evaluations and messages of a run, but not its metrics."""
+        kind, values = parse_message(message)
+        if kind == "evaluation":
+            self.say(f"{run}: {evaluation_text(values)}")
+        elif kind != "metrics":
+            self.say(f"{run}: {values['title' if kind == 'begin' else 'sentence']}")
+
 
 class Json(Reporter):
     """Prints a line of JSON for everything, for a process that watches this one."""
@@ -194,12 +228,7 @@ class Json(Reporter):
         print(json.dumps(values), flush=True)
 
     def pass_on(self, run: str, message: PlainMapping) -> None:
-        """Print what the process of another run has printed.
-
-        Args:
-            run: The name of that run.
-            message: The decoded line.
-        """
+        """Print the message with the name of its run."""
         self._print(run=run, **message)
 
 
@@ -246,6 +275,18 @@ class Board(Reporter):
     def say(self, sentence: str) -> None:
         """Print a message above the table."""
         self.live.console.print(sentence, highlight=False)
+
+    def pass_on(self, run: str, message: PlainMapping) -> None:
+        """Show the metrics in the row of the run, and print the rest above the table."""
+        kind, values = parse_message(message)
+        if kind == "evaluation":
+            self.say(f"{run}: {evaluation_text(values)}")
+        elif kind == "say":
+            self.say(f"{run}: {values['sentence']}")
+        elif kind == "begin":
+            self.show(run, step=values["step"], steps=values["steps"], state="compiling")
+        else:
+            self.show(run, rate=message["rate"], left=message["left"], state="", **values)
 
     def show(self, name: str, **values: Any) -> None:
         """Update what is shown of a run.
@@ -297,6 +338,21 @@ class Board(Reporter):
 
 def _failed(row: Row) -> bool:
     return str(row.get("state", "")).startswith("failed")
+
+
+class OneOfSeveral(Json):
+    """The reporter of one run among several that train in this process.
+
+    Args:
+        reporter: The reporter of all of them.
+        run: The name of the run.
+    """
+
+    def __init__(self, reporter: Reporter, run: str):
+        self.reporter, self.run = reporter, run
+
+    def _print(self, **values: Any) -> None:
+        self.reporter.pass_on(self.run, values)
 
 
 SCREENS = ("auto", "lines", "json", "none")

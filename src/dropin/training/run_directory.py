@@ -13,7 +13,7 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -38,6 +38,8 @@ __all__ = [
     "KeepRule",
     "RunDirectory",
     "check_keep",
+    "create_runs",
+    "differences_of_runs",
     "run_env",
     "runs_in",
     "runs_of_one_kind",
@@ -205,7 +207,7 @@ class RunDirectory:
     def save(
         self, state: RunState, agent: Agent, step: int, keep: KeepRule, *, evaluated: bool = True
     ) -> None:
-        """Write a checkpoint and its agent, then remove the oldest checkpoints.
+        """Write a checkpoint and its agent.
 
         Agents that are kept for good are those that were evaluated. They are written first: once
         there is a checkpoint, nobody would notice that one is missing.
@@ -214,7 +216,7 @@ class RunDirectory:
             state: The state of the run.
             agent: The agent that has been learned so far.
             step: The environment step.
-            keep: How many checkpoints to keep.
+            keep: How many checkpoints are kept; `prune` removes the others.
             evaluated: Whether the agent was evaluated at this step.
         """
         self.metrics.sync()
@@ -230,37 +232,38 @@ class RunDirectory:
         about = {"kind": "checkpoint", "step": step, **describe(agent)}
         write_arrays(self.checkpoint(step), arrays, {**about, "policy_arrays": policy_arrays})
         save_agent(agent, self.agent, step=step)
+
+    def prune(self, keep: KeepRule) -> None:
+        """Remove the oldest checkpoints.
+
+        Args:
+            keep: How many checkpoints to keep.
+        """
         if keep != "all":
             for old in self.steps()[: -(DEFAULT_KEEP if keep == "agents" else keep)]:
                 self.checkpoint(old).unlink()
 
-    def restore(self, template: RunState) -> tuple[RunState, int]:
-        """Read the latest checkpoint that is not damaged, and cut the tables back to it.
+    def read(self, step: int, template: RunState) -> RunState:
+        """Read the checkpoint of a step.
 
         Args:
+            step: The environment step.
             template: A state of the same shapes.
 
-        Returns:
-            The state, and its environment step.
-
         Raises:
-            InputError: If there is no checkpoint that can be used.
+            InputError: If it is damaged or does not fit.
         """
-        for step in reversed(self.steps()):
-            path = self.checkpoint(step)
-            try:
-                arrays, about = read_arrays(path)
-                if about.get("kind") != "checkpoint" or about.get("step") != step:
-                    raise InputError(f"{path} is not the checkpoint of step {step}.")
-                own = {name: each for name, each in arrays.items() if name[:7] != "policy."}
-                state = from_arrays(template, own, path)
-            except InputError as error:
-                warnings.warn(f"{error} The checkpoint before it is used.", stacklevel=2)
-                continue
-            self.metrics.truncate(step)
-            self.evaluation.truncate(step)
-            return state, step
-        raise InputError(f"{self.path} has no checkpoint that can be used.")
+        path = self.checkpoint(step)
+        arrays, about = read_arrays(path)
+        if about.get("kind") != "checkpoint" or about.get("step") != step:
+            raise InputError(f"{path} is not the checkpoint of step {step}.")
+        own = {name: each for name, each in arrays.items() if name[:7] != "policy."}
+        return from_arrays(template, own, path)
+
+    def truncate_tables(self, step: int) -> None:
+        """Remove all rows of the tables after a step."""
+        self.metrics.truncate(step)
+        self.evaluation.truncate(step)
 
 
 def _check_registered(values: PlainMapping) -> None:
@@ -326,8 +329,31 @@ def run_env(directory: Path, game: str | None = None, **other: Any) -> tuple[Any
     return config.make_env(**other), config
 
 
+def create_runs(
+    directories: Sequence[Path], configs: Sequence[RunConfig], keep: Keep = None
+) -> list[RunDirectory]:
+    """Write the settings of new runs, or of none of them if one of the directories is not free.
+
+    Args:
+        directories: The directory of each run.
+        configs: The settings of each run.
+        keep: How many checkpoints to keep.
+
+    Raises:
+        InputError: If one of the directories holds anything.
+    """
+    files = [RunDirectory(each) for each in directories]
+    for each in files:
+        each.check_free()
+    for each, config in zip(files, configs, strict=True):
+        each.create(config, keep)
+    return files
+
+
 def runs_of_one_kind(directory: Path) -> list[Path]:
     """Return the runs in a directory, which may differ in nothing but their seeds.
+
+    Settings that do not influence what a run learns may differ as well.
 
     Raises:
         InputError: If there is no run, or the runs differ in more than their seeds.
@@ -335,20 +361,32 @@ def runs_of_one_kind(directory: Path) -> list[Path]:
     runs = runs_in(directory)
     if not runs:
         raise InputError(f"There is no run in {directory}: a run has a file run.json.")
-
-    def kind(run: Path) -> PlainDict:
-        values = RunDirectory(run).config().to_dict()
-        return {name: each for name, each in values.items() if name not in ("seed", *NOT_IDENTITY)}
-
-    first = kind(runs[0])
-    for other in runs[1:]:
-        different = differences(first, kind(other))
-        if different:
-            raise InputError(
-                f"The runs in {directory} differ in more than their seeds ({different[0]}): name"
-                " the directory of each kind."
-            )
+    different = differences_of_runs([RunDirectory(each).config() for each in runs], NOT_IDENTITY)
+    if different:
+        raise InputError(
+            f"The runs in {directory} differ in more than their seeds ({different[0]}): name"
+            " the directory of each kind."
+        )
     return runs
+
+
+def differences_of_runs(configs: Sequence[RunConfig], may_differ: Sequence[str] = ()) -> list[str]:
+    """Return how runs differ besides their seeds: the first one from the first that differs.
+
+    Args:
+        configs: The settings of the runs.
+        may_differ: Settings that may differ as well.
+    """
+
+    def kind(config: RunConfig) -> PlainDict:
+        values = config.to_dict()
+        return {name: each for name, each in values.items() if name not in ("seed", *may_differ)}
+
+    for other in configs[1:]:
+        different = differences(kind(configs[0]), kind(other))
+        if different:
+            return different
+    return []
 
 
 def runs_in(directory: Path) -> list[Path]:

@@ -1,15 +1,16 @@
 """Logging of runs for TensorBoard and for Weights & Biases, besides what is shown on the screen."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from dropin.core.config import PlainMapping
 from dropin.core.errors import MissingExtraError
 from dropin.core.files import read_json
 from dropin.training.config import STRANGERS
-from dropin.training.reporters import Reporter, Row, screen_reporter
+from dropin.training.reporters import Reporter, Row, parse_message, screen_reporter
 
-__all__ = ["Several", "TensorBoard", "WandB", "check_extras", "run_reporter"]
+__all__ = ["Separate", "Several", "TensorBoard", "WandB", "check_extras", "run_reporter"]
 
 
 class TensorBoard(Reporter):
@@ -46,6 +47,7 @@ class WandB(Reporter):
             name=directory.name,
             dir=str(directory),
             config=read_json(directory / "run.json"),
+            reinit="create_new",  # Several runs may train in this process.
         )
 
     def metrics(self, row: Row) -> None:
@@ -99,6 +101,33 @@ class Several(Reporter):
         for each in self.reporters:
             each.say(sentence)
 
+    def pass_on(self, run: str, message: PlainMapping) -> None:
+        """Pass it on."""
+        for each in self.reporters:
+            each.pass_on(run, message)
+
+
+class Separate(Reporter):
+    """Passes on what each of several runs reports to a reporter of its own.
+
+    Args:
+        reporters: The reporters by the names of the runs.
+    """
+
+    def __init__(self, reporters: Mapping[str, Reporter]):
+        self.reporters = reporters
+
+    def pass_on(self, run: str, message: PlainMapping) -> None:
+        """Pass on metrics and evaluations, as those of a run alone."""
+        kind, values = parse_message(message)
+        if kind in ("metrics", "evaluation"):
+            getattr(self.reporters[run], kind)(values)
+
+    def __exit__(self, *error: object) -> None:
+        """End all of them."""
+        for each in self.reporters.values():
+            each.__exit__(*error)
+
 
 def check_extras(tensorboard: bool, wandb: bool) -> None:
     """Raise `MissingExtraError` for a package that is needed and not installed.
@@ -113,20 +142,23 @@ def check_extras(tensorboard: bool, wandb: bool) -> None:
         raise MissingExtraError("Logging for Weights & Biases", "wandb")
 
 
-def run_reporter(kind: str, directory: Path, tensorboard: bool, wandb: bool) -> Reporter:
-    """Return the reporter of a run.
+def run_reporter(
+    kind: str, directories: Sequence[Path], tensorboard: bool, wandb: bool
+) -> Reporter:
+    """Return the reporter of a run, or of several that train together.
 
     Args:
         kind: As in `screen_reporter`.
-        directory: The run's directory.
+        directories: The directories of the runs.
         tensorboard: Whether to log for TensorBoard as well.
         wandb: Whether to log for Weights & Biases as well.
     """
     reporters = [screen_reporter(kind)]
-    if tensorboard:
-        reporters.append(TensorBoard(directory))
-    if wandb:
-        reporters.append(WandB(directory))
+    for log, wanted in ((TensorBoard, tensorboard), (WandB, wandb)):
+        if wanted and len(directories) == 1:
+            reporters.append(log(directories[0]))
+        elif wanted:
+            reporters.append(Separate({each.name: log(each) for each in directories}))
     return Several(reporters)
 
 
