@@ -88,7 +88,7 @@ def close(one, two):
     check_close(*(read_arrays(each / "agent.safetensors")[0] for each in (one, two)))
 
 
-def check_close(arrays, others, exact_game=True):
+def check_close(arrays, others, *, exact_game=True):
     assert sorted(arrays) == sorted(others)
     for name, array in arrays.items():
         exact = exact_game and (".env." in name or ".observation." in name)
