@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 import equinox as eqx
 import jax
@@ -89,7 +89,7 @@ class AdHocEnv(eqx.Module, Generic[State]):
         self.team.pool.validate(self.sides)
         self.team.openness.validate(self.sides, int(self.team.limit))
         limit = np.asarray(self.team.limit)  # By NumPy: no program has to be compiled.
-        usable = self.game.usable_slots(self.team.slots, cast(Any, limit))
+        usable = self.game.usable_slots(self.team.slots, limit)
         used = {self.sides[slot] for slot in np.flatnonzero(np.asarray(usable))}
         for side in set(self.sides) - used:
             raise InputError(
@@ -115,7 +115,7 @@ class AdHocEnv(eqx.Module, Generic[State]):
 
     @property
     def _usable_slots(self) -> Bool[Array, " slot"]:
-        return self.game.usable_slots(self.team.slots, self.team.limit)
+        return jnp.asarray(self.game.usable_slots(self.team.slots, self.team.limit))
 
     def with_team_limit(self, limit: int) -> "AdHocEnv[State]":
         """Return the same environment with another team limit, for which there must be slots."""

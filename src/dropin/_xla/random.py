@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray, UInt32
 
 __all__ = [
     "StepRNG",
@@ -57,7 +57,7 @@ def threefry(key: Words, x: Words, y: Words) -> Words:
     return xp.stack([x, y])
 
 
-def split(key: PRNGKeyArray, shape: int | tuple[int, ...] = 2) -> PRNGKeyArray:
+def split(key: PRNGKeyArray, shape: int | tuple[int, ...] = 2) -> Key[Array, "..."]:
     """Return the keys that `jax.random.split` returns.
 
     On the CPU, JAX runs Threefry as a loop of many small operations; see `threefry`. Outside of

@@ -7,13 +7,26 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from dropin.core.errors import InputError
 
-__all__ = ["array_paths", "as_float", "as_int", "from_arrays", "to_arrays", "zeros_like"]
+__all__ = [
+    "IntScalar",
+    "Mask",
+    "array_paths",
+    "as_float",
+    "as_int",
+    "from_arrays",
+    "to_arrays",
+    "zeros_like",
+]
 
 Tree = TypeVar("Tree")
+IntScalar = Int[Array, ""] | Int[np.ndarray, ""]
+"""An integer of JAX, or of NumPy where nothing is to be compiled."""
+Mask = Bool[Array, " slot"] | Bool[np.ndarray, " slot"]
+"""A boolean for each slot, likewise."""
 
 
 def to_arrays(tree: PyTree) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from dropin._xla.random import StepRNG
-from dropin.core.arrays import as_float, as_int
+from dropin.core.arrays import IntScalar, Mask, as_float, as_int
 from dropin.core.errors import InputError, unknown
 from dropin.core.metrics import Mean
 from dropin.core.observation import Feature
@@ -93,7 +93,7 @@ class Game(Protocol[State]):
         """
         ...
 
-    def usable_slots(self, slots: int, limit: Int[Array, ""]) -> Bool[Array, " slot"]:
+    def usable_slots(self, slots: int, limit: IntScalar) -> Mask:
         """Return which slots may be occupied if the team has this limit.
 
         Args:
@@ -179,7 +179,7 @@ class CooperativeGame(eqx.Module):
         """Return the learner's side for every slot."""
         return (0,) * slots
 
-    def usable_slots(self, slots: int, limit: Int[Array, ""]) -> Bool[Array, " slot"]:
+    def usable_slots(self, slots: int, limit: IntScalar) -> Mask:
         """Return the first `limit` slots."""
         return limit > np.arange(slots)
 

@@ -1,10 +1,9 @@
 """Settings that learners share: how to train, and the sizes of networks."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
@@ -35,10 +34,9 @@ class LinearSchedule(Checked):
     """Environment steps between two changes."""
 
     def __call__(self, step: Int[Array, ""]) -> Float[Array, ""]:
-        """Return the value at an environment step, by NumPy if the step is a NumPy array."""
+        """Return the value at an environment step."""
         changes = max(self.num_steps // self.update_every, 1)
-        xp: Any = jnp if isinstance(step, Array) else np
-        share = xp.minimum((step // self.update_every).astype(xp.float32) / changes, 1.0)
+        share = jnp.minimum((step // self.update_every).astype(jnp.float32) / changes, 1.0)
         return self.initial + (self.final - self.initial) * share
 
 

@@ -12,11 +12,10 @@ from typing import Any, Generic, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from dropin._xla.random import subkeys
+from dropin.core.arrays import as_float
 from dropin.core.metrics import Metric, Snapshot
 from dropin.core.observation import Interface, Observation, TimeStep
 from dropin.env import AnyEnv, AnyEnvState
@@ -108,19 +107,17 @@ class NetworkLearner(Generic[Config]):
 
     def policy(self, state: TrainState) -> NetworkPolicy:
         """Return the policy that has been learned so far."""
-        temperature: Any = np.float32(1)
+        temperature = as_float(1)
         if self.config.anneals_temperature:
-            updates: Any = state.updates
-            if not isinstance(updates, Tracer):
-                updates = np.asarray(updates)  # By NumPy: no program has to be compiled.
-            temperature = self.exploration(updates)[1]
-        return NetworkPolicy(state.network, jax.device_put(temperature))
+            temperature = self.exploration(state.updates)[1]
+        return NetworkPolicy(state.network, temperature)
 
     def policy_template(self, interface: Interface) -> NetworkPolicy:
         """Return a policy of the right shapes with any weights."""
         network = self.make_network(interface, self.config, key=jax.random.key(0))
-        return NetworkPolicy(network, jax.device_put(np.float32(1)))
+        return NetworkPolicy(network, as_float(1))
 
+    @eqx.filter_jit  # One program instead of several if it is called on its own.
     def exploration(self, updates: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """Return epsilon and the temperature after this many updates."""
         step = updates * self.training.steps_per_update

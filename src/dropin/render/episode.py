@@ -2,12 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from dropin._xla.random import subkeys
 from dropin.core.observation import TimeStep
@@ -15,8 +12,6 @@ from dropin.env import AnyEnv, AnyEnvState
 from dropin.policies import Policy
 
 __all__ = ["Frame", "record_episode"]
-
-Tree = TypeVar("Tree")
 
 
 @dataclass(frozen=True)
@@ -48,20 +43,7 @@ def record_episode(env: AnyEnv, policy: Policy, seed: int) -> Iterator[Frame]:
         key, act_key, step_key = subkeys(key, 3)
         action, memory = act(act_key, env, state, observation, memory)
         following, step = advance(step_key, state, action, auto_reset=False)
-        # As NumPy arrays: what looks at a frame compiles no programs.
-        seen = _to_host(step)
-        yield Frame(_to_host(state), seen, score)
+        yield Frame(state, step, score)
         state, observation = following, step.final_observation
-        score, done = score + float(seen.reward), bool(seen.done)
-    yield Frame(_to_host(state), None, score)
-
-
-def _to_host(tree: Tree) -> Tree:
-    """Return a pytree with NumPy arrays in place of JAX arrays; random keys stay what they are."""
-
-    def convert(leaf: Any) -> Any:
-        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        return leaf if is_key else np.asarray(leaf)
-
-    arrays, rest = eqx.partition(tree, eqx.is_array)
-    return eqx.combine(jax.tree.map(convert, arrays), rest)
+        score, done = score + float(step.reward), bool(step.done)
+    yield Frame(state, None, score)

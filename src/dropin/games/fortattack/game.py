@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dropin._xla.materialize import materialize
 from dropin._xla.random import StepRNG
+from dropin.core.arrays import IntScalar, Mask
 from dropin.core.errors import InputError
 from dropin.core.metrics import Mean
 from dropin.games.base import Feature, StepOutcome, as_float, as_int, make_preset
@@ -157,7 +158,7 @@ class FortAttack(eqx.Module):
         """Return the side of every slot: guards, then attackers."""
         return (GUARD,) * slots + (ATTACKER,) * self._attacker_slots(slots)
 
-    def usable_slots(self, slots: int, limit: Int[Array, ""]) -> Bool[Array, " slot"]:
+    def usable_slots(self, slots: int, limit: IntScalar) -> Mask:
         """Return the first slots of each side: `limit` guards, and the attackers that go with them.
 
         Args:
