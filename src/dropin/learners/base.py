@@ -111,7 +111,12 @@ class ValueNetwork(eqx.Module):
     def infer_types(
         self, memory: TypeMemory, inputs: LearnerInput
     ) -> tuple[Float[Array, "node type"], TypeMemory]:
-        """Return the type vectors, and the memory afterwards."""
+        """Return the type vectors, and the memory afterwards.
+
+        Args:
+            memory: The memory after the previous observation.
+            inputs: The observation, with predictions.
+        """
         return self.type_network(memory, *self.type_inputs(inputs))
 
     def infer_types_over_time(
@@ -196,7 +201,12 @@ class TeammateModel(eqx.Module):
     def forward(
         self, memory: TypeMemory, observation: Observation
     ) -> tuple[Float[Array, "slot action"], TypeMemory, tuple[Tape, Tape]]:
-        """Return the logits, the memory afterwards, and the tapes of the two networks."""
+        """Return the logits, the memory afterwards, and the tapes of the two networks.
+
+        Args:
+            memory: The memory after the previous observation.
+            observation: What the learner observes.
+        """
         seen = observation
         (types, memory), types_tape = tape.record(
             self.type_network, memory, seen.agents, seen.shared, seen.arrived
@@ -278,7 +288,12 @@ class LearnerNetwork(eqx.Module, Generic[Values, Config]):
     def predict_teammates(
         self, memory: Memory, observation: Observation
     ) -> tuple[LearnerInput, TypeMemory]:
-        """Add predictions to an observation; also return the teammate model's memory afterwards."""
+        """Add predictions to an observation; also return the teammate model's memory afterwards.
+
+        Args:
+            memory: The memory after the previous observation.
+            observation: What the learner observes.
+        """
         inputs, after, _ = self._predict_teammates(memory, observation)
         return inputs, after
 
@@ -310,7 +325,13 @@ class LearnerNetwork(eqx.Module, Generic[Values, Config]):
     def forward(
         self, memory: Memory, observation: Observation, key: PRNGKeyArray
     ) -> tuple[Prediction, Memory, RecordedStep]:
-        """Compute action values as a call does; also return what `replay` needs."""
+        """Compute action values as a call does; also return what `replay` needs.
+
+        Args:
+            memory: The memory after the previous observation.
+            observation: What the learner observes.
+            key: A random key, used for nothing else.
+        """
         inputs, agent, agent_tapes = self._predict_teammates(memory, observation)
         (types, value), types_tape = tape.record(self.value.infer_types, memory.value, inputs)
         prediction, values_tape = tape.record(self.value.predict_values, types, inputs, key)
@@ -399,7 +420,14 @@ class NetworkPolicy(eqx.Module):
     def act_with_prediction(
         self, key: PRNGKeyArray, observation: Observation, memory: Memory, mode: str = "greedy"
     ) -> tuple[Int[Array, ""], Prediction, Memory]:
-        """Choose an action as `act` does; also return the prediction behind it."""
+        """Choose an action as `act` does; also return the prediction behind it.
+
+        Args:
+            key: A random key, used for nothing else.
+            observation: What the learner observes.
+            memory: The memory after the previous observation.
+            mode: `greedy` or `sampled`.
+        """
         arriving, thinking, acting = split(key, 3)
         memory = self.network.on_arrival(memory, observation, arriving)
         prediction, memory = self.network(memory, observation, thinking)

@@ -143,7 +143,13 @@ def _finished(
 def epsilon_greedy(
     q_values: Float[Array, " action"], epsilon: Float[Array, ""], key: PRNGKeyArray
 ) -> Int[Array, ""]:
-    """Return the best action or, with probability epsilon, a uniformly random one."""
+    """Return the best action or, with probability epsilon, a uniformly random one.
+
+    Args:
+        q_values: The value of each action.
+        epsilon: Probability of a random action.
+        key: A random key, used for nothing else.
+    """
     drawn = uniform(key, (2,))
     random_action = (drawn[0] * q_values.shape[0]).astype(jnp.int32)
     return jnp.where(drawn[1] < epsilon, random_action, jnp.argmax(q_values).astype(jnp.int32))
@@ -152,11 +158,21 @@ def epsilon_greedy(
 def values_of_actions(
     values: Float[Array, "*n action"], actions: Int[Array, "*n"]
 ) -> Float[Array, "*n"]:
-    """Return the value of each row's action, without a gather."""
+    """Return the value of each row's action, without a gather.
+
+    Args:
+        values: Rows with a value per action.
+        actions: The action of each row.
+    """
     index = jnp.expand_dims(jnp.arange(values.shape[-1]), range(actions.ndim))
     return jnp.sum(jnp.where(actions[..., None] == index, values, 0.0), axis=-1)
 
 
 def masked_sum(mask: Bool[Array, "*n"], values: Float[Array, "*n"]) -> Float[Array, ""]:
-    """Return the sum of the values where the mask is true."""
+    """Return the sum of the values where the mask is true.
+
+    Args:
+        mask: Which values to add up.
+        values: The values.
+    """
     return jnp.sum(jnp.where(mask, values, 0.0))

@@ -87,7 +87,13 @@ class GNNValueNetwork(ValueNetwork):
 
 
 class GNNNetwork(LearnerNetwork[GNNValueNetwork, GNNConfig]):
-    """The networks of GNN and GNN-AM."""
+    """The networks of GNN and GNN-AM.
+
+    Args:
+        interface: The names of what the learner observes and can do.
+        config: The settings.
+        key: A random key for the initial weights.
+    """
 
     def __init__(self, interface: Interface, config: GNNConfig, *, key: PRNGKeyArray):
         keys = subkeys(key, 6)

@@ -91,7 +91,13 @@ class GPLValueNetwork(ValueNetwork):
 
 
 class GPLNetwork(LearnerNetwork[GPLValueNetwork, GPLConfig]):
-    """The networks of GPL."""
+    """The networks of GPL.
+
+    Args:
+        interface: The names of what the learner observes and can do.
+        config: The settings.
+        key: A random key for the initial weights.
+    """
 
     def __init__(self, interface: Interface, config: GPLConfig, *, key: PRNGKeyArray):
         keys = subkeys(key, 4)

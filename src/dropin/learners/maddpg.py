@@ -73,7 +73,13 @@ class MADDPGConfig(QLConfig, ReplayConfig):
 
 
 class Critic(eqx.Module):
-    """The value of a joint action for the agent at the first position."""
+    """The value of a joint action for the agent at the first position.
+
+    Args:
+        interface: The names of what the learner observes and can do.
+        config: The settings.
+        key: A random key for the initial weights.
+    """
 
     type_network: TypeNetwork | FeedforwardTypeNetwork
     values: MLP
@@ -111,7 +117,13 @@ class Critic(eqx.Module):
 
 
 class MADDPGNetwork(QLNetwork):
-    """The networks of MADDPG: those of QL as the actor, and a critic."""
+    """The networks of MADDPG: those of QL as the actor, and a critic.
+
+    Args:
+        interface: The names of what the learner observes and can do.
+        config: The settings.
+        key: A random key for the initial weights.
+    """
 
     critic: Critic
     config: MADDPGConfig = eqx.field(static=True)

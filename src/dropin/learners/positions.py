@@ -108,7 +108,12 @@ def flatten_input(
 
 
 def from_perspective_of(slot: Int[Array, ""], inputs: LearnerInput) -> LearnerInput:
-    """Return the same input with the agent in another slot at the first position."""
+    """Return the same input with the agent in another slot at the first position.
+
+    Args:
+        slot: The agent's slot.
+        inputs: The observation, with positions.
+    """
     assert inputs.positions is not None
     own, positions = inputs.positions[slot], inputs.positions
     positions = jnp.where(positions == own, 0, jnp.where(positions == 0, own, positions))

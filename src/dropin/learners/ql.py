@@ -73,7 +73,13 @@ class QLValueNetwork(ValueNetwork):
 
 
 class QLNetwork(LearnerNetwork[QLValueNetwork, QLConfig]):
-    """The networks of QL and QL-AM."""
+    """The networks of QL and QL-AM.
+
+    Args:
+        interface: The names of what the learner observes and can do.
+        config: The settings.
+        key: A random key for the initial weights.
+    """
 
     def __init__(self, interface: Interface, config: QLConfig, *, key: PRNGKeyArray):
         keys = subkeys(key, 4)

@@ -78,14 +78,24 @@ class ReplayBuffer(eqx.Module, Generic[Row]):
         return ReplayBuffer(rows, self.added + number, self.capacity)
 
     def sample_indices(self, key: PRNGKeyArray, batch_size: int) -> Indices:
-        """Draw rows and environments uniformly among those that can be sampled."""
+        """Draw rows and environments uniformly among those that can be sampled.
+
+        Args:
+            key: A random key, used for nothing else.
+            batch_size: Number of indices.
+        """
         row_key, env_key = jax.random.split(key)
         age = jax.random.randint(row_key, (batch_size,), 1, self.size + 1)
         env = jax.random.randint(env_key, (batch_size,), 0, self.num_envs)
         return (self.added - age) % self.num_rows, env
 
     def sample(self, key: PRNGKeyArray, batch_size: int) -> Row:
-        """Draw entries uniformly; leaves of the result have a leading axis [batch]."""
+        """Draw entries uniformly; leaves of the result have a leading axis [batch].
+
+        Args:
+            key: A random key, used for nothing else.
+            batch_size: Number of entries.
+        """
         return self[self.sample_indices(key, batch_size)]
 
     def __getitem__(self, indices: Indices) -> Row:

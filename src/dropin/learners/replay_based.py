@@ -269,7 +269,13 @@ def num_controlled(observation: Observation) -> int:
 def epsilon_greedy_all(
     q_values: Float[Array, "controlled action"], epsilon: Float[Array, ""], key: PRNGKeyArray
 ) -> Int[Array, " controlled"]:
-    """Return an epsilon-greedy action for each controlled agent."""
+    """Return an epsilon-greedy action for each controlled agent.
+
+    Args:
+        q_values: The value of each action of each agent.
+        epsilon: Probability of a random action.
+        key: A random key, used for nothing else.
+    """
     keys = split(key, len(q_values))
     return jax.vmap(epsilon_greedy, in_axes=(0, None, 0))(q_values, epsilon, keys)
 
@@ -277,6 +283,12 @@ def epsilon_greedy_all(
 def td_targets(
     transition: Transition, discount: float, next_values: Float[Array, " controlled"]
 ) -> Float[Array, " controlled"]:
-    """Return one-step targets, given the values of what follows."""
+    """Return one-step targets.
+
+    Args:
+        transition: The transition.
+        discount: gamma.
+        next_values: The value of the next state for each agent.
+    """
     not_done = jnp.where(transition.done, 0.0, next_values)
     return transition.rewards + discount * not_done

@@ -27,7 +27,12 @@ class ActorCritic(eqx.Module):
 
     @classmethod
     def init(cls, slots: range, key: PRNGKeyArray) -> "ActorCritic":
-        """Initialise the networks of the agents in these slots."""
+        """Initialise the networks of some agents.
+
+        Args:
+            slots: The slots of the agents.
+            key: A random key for the initial weights.
+        """
         actor_key, critic_key = jax.random.split(key)
         return cls(FighterNetwork(key=actor_key), FighterNetwork(1, key=critic_key), slots)
 

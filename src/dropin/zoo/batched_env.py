@@ -75,17 +75,33 @@ class BatchedEnv(eqx.Module, Generic[State]):
     def step(
         self, key: PRNGKeyArray, state: EnvState[State], actions: Int[Array, "env slot"]
     ) -> tuple[EnvState[State], TimeStep]:
-        """Take the actions of all agents in every environment."""
+        """Take the actions of all agents in every environment.
+
+        Args:
+            key: A random key, used for nothing else.
+            state: The states, with a leading env axis.
+            actions: The action of each slot in each environment.
+        """
         return self.vmap(AdHocEnv.step_all, self._split(key), state, actions)
 
     def act_by_types(
         self, key: PRNGKeyArray, state: EnvState[State]
     ) -> tuple[Int[Array, "env slot"], EnvState[State]]:
-        """Let types choose all actions, see `dropin.zoo.episodes.act_by_types`."""
+        """Let types choose all actions, see `dropin.zoo.episodes.act_by_types`.
+
+        Args:
+            key: A random key, used for nothing else.
+            state: The states, with a leading env axis.
+        """
         return self.vmap(act_by_types, state, self._split(key))
 
     def views(self, key: PRNGKeyArray, state: EnvState[State]) -> PyTree:
-        """Return what every agent sees, a pytree with leading axes [env, slot]."""
+        """Return what every agent sees, a pytree with leading axes [env, slot].
+
+        Args:
+            key: A random key, used for nothing else.
+            state: The states, with a leading env axis.
+        """
 
         def look(env: AdHocEnv[State], key: PRNGKeyArray, state: EnvState[State]) -> PyTree:
             observer = env.team.pool.observer

@@ -83,11 +83,21 @@ class DQN(Recipe[TrainState, Params]):
 
     @abstractmethod
     def init_params(self, game: Wolfpack, key: PRNGKeyArray) -> PyTree:
-        """Initialise the networks."""
+        """Initialise the networks.
+
+        Args:
+            game: The game.
+            key: A random key for the initial weights.
+        """
 
     @abstractmethod
     def reset(self, game: Wolfpack, key: PRNGKeyArray) -> State:
-        """Start an episode in one environment."""
+        """Start an episode in one environment.
+
+        Args:
+            game: The game.
+            key: A random key, used for nothing else.
+        """
 
     @abstractmethod
     def env_step(

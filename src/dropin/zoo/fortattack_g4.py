@@ -98,7 +98,12 @@ class SelfPlay(PPORecipe[CheckpointedState]):
         return _checkpoint(state.checkpoints[0], int(np.argmax(scores)))
 
     def play_checkpoint(self, state: CheckpointedState, number: int) -> Matches:
-        """Play the guards of a checkpoint against the last attackers."""
+        """Play the guards of a checkpoint against the last attackers.
+
+        Args:
+            state: The train state, with its checkpoints.
+            number: The number of the checkpoint.
+        """
         guards, attackers = state.checkpoints
         return play_matches(
             LearnedFighter("guards", "", _checkpoint(guards, number)),

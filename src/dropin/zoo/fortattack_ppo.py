@@ -32,7 +32,12 @@ CONDITIONS = (("paper", 3), ("reference", 3), ("paper", 5), ("reference", 5))
 
 
 def idle_type(name: str, side: int = GUARD) -> ViewType:
-    """Return a type that does nothing, for agents whose actions an actor-critic chooses."""
+    """Return a type that does nothing, for agents whose actions an actor-critic chooses.
+
+    Args:
+        name: The name of the type.
+        side: Its side.
+    """
     return ViewType(name, "", _do_nothing, side=side)
 
 

@@ -50,7 +50,13 @@ class Measurement:
 
     @classmethod
     def from_values(cls, quantity: str, policy: str, values: ArrayLike) -> "Measurement":
-        """Return the mean of independent values, with its interval."""
+        """Return the mean of independent values, with its interval.
+
+        Args:
+            quantity: What was measured.
+            policy: The policy that was measured.
+            values: The values.
+        """
         return cls(quantity, policy, estimate(np.asarray(values)))
 
 

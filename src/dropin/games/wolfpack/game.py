@@ -204,7 +204,12 @@ class Wolfpack(CooperativeGame):
         return self.apply_actions(state, actions, prey_actions)
 
     def respawn_prey(self, rng: StepRNG, state: State) -> State:
-        """Move the prey that were captured in the previous step to free cells."""
+        """Move the prey that were captured in the previous step to free cells.
+
+        Args:
+            rng: Random numbers of this step.
+            state: The state.
+        """
         cells = self._draw_cells(rng, state.captured, self._cell_indices(state))
         prey = jnp.where(state.captured[:, None], cells, state.prey)
         return replace(state, prey=prey, captured=jnp.zeros_like(state.captured))

@@ -273,7 +273,12 @@ class ExecutePlan:
     search: Search
 
     def __call__(self, inputs: PolicyInput, plan: Plan) -> Int[Array, " actor"]:
-        """Return the action of each actor."""
+        """Return the action of each actor.
+
+        Args:
+            inputs: What the types act on.
+            plan: The plan of each actor.
+        """
         probs_of = jax.vmap(lambda view, plan: action_probs(view, plan, self.search))
         return sample_categorical(probs_of(inputs.views, plan), inputs.views.uniform)
 

@@ -94,7 +94,12 @@ class LearnedHunter(Type):
         return jax.vmap(Plan.without_goal)(probs), memory
 
     def action_probs(self, state: State, slot: Int[Array, ""]) -> ActionProbs:
-        """Return the probability of each action of the hunter in a slot."""
+        """Return the probability of each action of the hunter in a slot.
+
+        Args:
+            state: The state of the game.
+            slot: The hunter's slot.
+        """
         outputs = self.network(state, slot[None])[0]
         return certain(jnp.argmax(outputs)) if self.greedy else jax.nn.softmax(outputs)
 

@@ -75,5 +75,10 @@ class StepEvents(eqx.Module):
 def manhattan_distance(
     cells: Int[Array, "*#n 2"], others: Int[Array, "*#n 2"]
 ) -> Int[Array, "*#n"]:
-    """Return the Manhattan distance between cells; leading axes broadcast."""
+    """Return the Manhattan distance between cells; leading axes broadcast.
+
+    Args:
+        cells: Rows and columns.
+        others: Rows and columns of the other cells.
+    """
     return jnp.sum(jnp.abs(cells - others), axis=-1)
