@@ -16,8 +16,9 @@ from dropin.core import registry
 from dropin.core.errors import InputError
 from dropin.core.observation import Interface, Observation
 from dropin.env import make
-from dropin.learners.base import LearnerInput, NetworkPolicy
+from dropin.learners.base import LearnerInput
 from dropin.learners.gpl import GPLNetwork
+from dropin.learners.network_policy import NetworkPolicy
 from dropin.models.coordination import Utilities
 from dropin.teams.types import PolicyInput
 

@@ -24,8 +24,9 @@ from dropin.core import registry
 from dropin.core.errors import InputError
 from dropin.core.observation import Interface
 from dropin.env import make
-from dropin.learners.base import LearnerNetwork, NetworkPolicy, Prediction, ValueNetwork
+from dropin.learners.base import LearnerNetwork, Prediction, ValueNetwork
 from dropin.learners.gpl import GPLConfig, GPLNetwork
+from dropin.learners.network_policy import NetworkPolicy
 from dropin.models.coordination import AgentFactors, Utilities
 from dropin.models.type_inference import FeedforwardTypeNetwork
 from dropin.training.chunk import RunState

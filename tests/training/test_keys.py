@@ -10,9 +10,9 @@ import dropin
 from dropin.core import registry
 from dropin.env import AdHocEnv
 from dropin.learners import value_based
-from dropin.learners.base import NetworkPolicy
 from dropin.learners.config import TrainConfig
 from dropin.learners.dgn import DGNNetwork
+from dropin.learners.network_policy import NetworkPolicy
 from dropin.learners.ql import QLNetwork
 
 

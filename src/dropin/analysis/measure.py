@@ -15,7 +15,8 @@ from dropin.agents import Agent, agent_policy
 from dropin.core.errors import InputError
 from dropin.core.observation import Observation, TimeStep
 from dropin.env import AnyEnv
-from dropin.learners.base import NetworkPolicy, Prediction
+from dropin.learners.base import Prediction
+from dropin.learners.network_policy import NetworkPolicy
 from dropin.models.coordination import Utilities
 
 __all__ = [

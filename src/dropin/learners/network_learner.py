@@ -19,7 +19,7 @@ from dropin.core.arrays import as_float
 from dropin.core.metrics import Metric, Snapshot
 from dropin.core.observation import Interface, Observation, TimeStep
 from dropin.env import AnyEnv, AnyEnvState
-from dropin.learners.base import LearnerNetwork, Memory, NetworkPolicy
+from dropin.learners.base import LearnerNetwork, Memory
 from dropin.learners.common import (
     EnvCarry,
     EpisodeReturns,
@@ -29,6 +29,7 @@ from dropin.learners.common import (
     update_target,
 )
 from dropin.learners.config import LearnerConfig, TrainConfig
+from dropin.learners.network_policy import NetworkPolicy
 
 __all__ = ["AnyNetwork", "NetworkLearner", "TrainState"]
 
