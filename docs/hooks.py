@@ -6,6 +6,8 @@ A page holds a marker, which the build replaces:
     <!-- types lbf paper -->           the types of its pool
     <!-- settings lbf -->              every setting of a game and its team, rules side by side
     <!-- recipes lbf/H5 -->            every setting of recipes of the zoo, side by side
+    <!-- captures wolfpack/recurrent-prey -->  how often prey are captured, and what they do
+    <!-- tried wolfpack/recurrent-prey -->     what was tried before the settings were chosen
     <!-- learner ql -->                the settings of a learner, by default and in FortAttack
     <!-- fights paper -->              what the types of FortAttack do, from their cards
     <!-- options play -->              the options of a command
@@ -31,12 +33,14 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
+from scipy import stats
 
 import dropin
 from dropin.cli import look, play
 from dropin.core import registry
 from dropin.zoo import RECIPES, make_recipe
 from dropin.zoo.cards import read_card
+from dropin.zoo.wolfpack_table import ACTION_SHARES, TABLE
 
 DOCS = Path(__file__).resolve().parent
 SLOTS = 5
@@ -49,6 +53,8 @@ COMMON_SETTINGS = {
 """Settings of recipes whose descriptions in the code differ from recipe to recipe."""
 PARTS = ("game", "team.openness", "team.pool.observer", "team.pool.observer.waiting_traits")
 """The parts of an environment that have settings; a game may lack some."""
+TRIED_ROWS = ("only H1", "only H4", "only H7", "all types")
+"""Rows of the table of prey by which trials are reported."""
 MISSING = object()
 """Stands for a setting that does not exist."""
 MARKER = re.compile(r"<!-- ([a-z]+) (.+?) -->")
@@ -123,11 +129,19 @@ def recipes(*names: str) -> str:
     for each in made:
         meanings = {**_field_docs(type(each)), **meanings}
     meanings |= COMMON_SETTINGS
+    # A recipe that repeats another has its settings too.
+    flat = [{**_fields(getattr(each, "training", each)), **_fields(each)} for each in made]
+    for each in made:
+        meanings = {**_field_docs(type(getattr(each, "training", each))), **meanings}
     rows = []
-    for name in dict.fromkeys(field.name for each in made for field in fields(each)):
-        values = [getattr(each, name, MISSING) for each in made]
+    for name in dict.fromkeys(name for each in flat for name in each if name != "training"):
+        values = [each.get(name, MISSING) for each in flat]
         rows.append((f"`{name}`", meanings[name], *map(_value, values)))
     return _table(("setting", "meaning", *(f"`{name}`" for name in names)), rows)
+
+
+def _fields(config: Any) -> dict[str, Any]:
+    return {each.name: getattr(config, each.name) for each in fields(config)}
 
 
 def learner(name: str) -> str:
@@ -145,6 +159,50 @@ def learner(name: str) -> str:
         for each in fields(spec.settings)
     ]
     return _table(("setting", "default", "in FortAttack", "meaning"), rows)
+
+
+def captures(name: str) -> str:
+    """Return two tables: captures and actions of prey, beside those of the authors' prey."""
+    card = read_card(name)
+    assert card is not None
+    measured = {(each["quantity"], each["policy"]): each for each in card["measurements"]}
+
+    def cell(quantity: str, policy: str, digits: int = 2) -> str:
+        each = measured[quantity, policy]
+        error = (each["high"] - each["low"]) / 2 / stats.t.ppf(0.975, each["n"] - 1)
+        return f"{each['mean']:.{digits}f} ± {error:.{digits}f}"
+
+    policies = ("with memory", "without memory", "random")
+    rows = [
+        (
+            row.name,
+            f"{row.captures:.2f} ± {row.error:.2f}",
+            *(cell(row.quantity, policy) for policy in policies),
+        )
+        for row in TABLE
+    ]
+    head = ("captures in 200 steps", "authors' prey", "ours", "version 0.1", "random")
+    shares = [
+        (action, f"{share:.2f}", cell(f"share of the action {action}", "with memory"))
+        for action, share in ACTION_SHARES.items()
+    ]
+    actions = _table(("share of actions, limit 3, all types", "authors' prey", "ours"), shares)
+    return f"{_table(head, rows)}\n\n{actions}"
+
+
+def tried(name: str) -> str:
+    """Return what was tried before the settings of a recipe were chosen, as its card says."""
+    card = read_card(name)
+    assert card is not None
+    rows = [
+        (
+            each["setting"],
+            str(each["checkpoints"]),
+            *(f"{each['captures'][who]:.2f}" for who in TRIED_ROWS),
+        )
+        for each in card["tried"]
+    ]
+    return _table(("setting", "checkpoints", *TRIED_ROWS), rows)
 
 
 def fights(rules: str) -> str:
@@ -282,6 +340,8 @@ FILLERS: dict[str, Callable[..., str]] = {
         types,
         settings,
         recipes,
+        captures,
+        tried,
         learner,
         fights,
         options,

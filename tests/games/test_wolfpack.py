@@ -12,7 +12,7 @@ from wolfpack_states import FIELDS, rows_of, state, state_of
 
 from dropin._xla.random import StepRNG
 from dropin.core.errors import InputError
-from dropin.games.wolfpack import SPEC, RandomPrey, Wolfpack, learned_prey
+from dropin.games.wolfpack import SPEC, RandomPrey, Wolfpack, make_recurrent_prey
 from dropin.games.wolfpack import make_game as make_game_with_learned_prey
 
 
@@ -339,7 +339,7 @@ def test_unknown_rules_are_refused():
 def test_the_game_made_by_name_has_learned_prey_and_shaping_as_the_rules_say(rules):
     game = SPEC.make_game(rules)
     assert isinstance(game, Wolfpack)
-    assert eqx.tree_equal(game.prey_policy, learned_prey())
+    assert eqx.tree_equal(game.prey_policy, make_recurrent_prey())
     assert game.has_shaping == (rules == "reference")
 
 

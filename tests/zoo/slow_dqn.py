@@ -1,41 +1,8 @@
 """Squared TD errors of the learned prey, wolves and hunters of Wolfpack, in plain NumPy."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from slow_networks import mlp
-
-AHEAD = {0: (-1, 0), 1: (0, 1), 2: (1, 0), 3: (0, -1)}
-"""The step ahead, as (down, right), of a prey that faces up, right, down or left."""
-
-
-@dataclass
-class Board:
-    """A state of the game."""
-
-    hunters: list[tuple[int, int]]
-    prey: list[tuple[int, int]]
-    facing: list[int]
-    captured: list[bool]
-
-
-def patch(board: Board, me: int, size: int) -> np.ndarray:
-    """Return what a prey sees: 9 rows ahead of it, its own included, 8 cells to each side.
-
-    Three channels: whether there is a hunter, a prey, or no cell of the grid.
-    """
-    down, right = AHEAD[board.facing[me]]
-    row, column = board.prey[me]
-    seen = np.zeros((3, 9, 17))
-    free = [cell for cell, captured in zip(board.prey, board.captured, strict=True) if not captured]
-    for ahead in range(9):
-        for aside in range(-8, 9):
-            # Turning (down, right) to the right gives (right, -down).
-            cell = (row + ahead * down + aside * right, column + ahead * right - aside * down)
-            seen[0, ahead, aside + 8] = cell in board.hunters
-            seen[1, ahead, aside + 8] = cell in free
-            seen[2, ahead, aside + 8] = not (0 <= cell[0] < size and 0 <= cell[1] < size)
-    return seen.ravel()
+from slow_prey import Board, patch, q_values
 
 
 def wolf_inputs(board: Board, me: int) -> np.ndarray:
@@ -81,3 +48,38 @@ def hunter_error(q_values, next_q_values, actions, rewards, present, discount) -
         target = rewards[me] + discount * max(next_q_values[me])
         errors.append((q_values[me][actions[me]] - target) ** 2)
     return float(np.mean(errors))
+
+
+def recurrent_prey_error(networks, targets, rows, discount, size=10) -> float:
+    """Return the sum of the squared errors of all prey with memory over a sequence of steps.
+
+    Args:
+        networks: The network of each prey.
+        targets: The target network of each prey.
+        rows: For each step the board, its time, the actions and the rewards of the prey. The first
+            four steps are only remembered and the last is only what follows.
+        discount: gamma.
+        size: Rows and columns of the grid.
+    """
+
+    def values(network, me: int, last: int) -> np.ndarray:
+        time = rows[last][1]
+        frames = [
+            patch(rows[last - back][0], me, size) if back <= time else np.zeros(3 * 9 * 17)
+            for back in (4, 3, 2, 1, 0)
+        ]
+        return q_values(network, frames)
+
+    total = 0.0
+    for step in range(4, len(rows) - 1):
+        board, _, actions, rewards = rows[step]
+        following, next_time, _, _ = rows[step + 1]
+        for me, action in enumerate(actions):
+            # A new episode has started, or the prey did not know where it was.
+            if next_time == 0 or board.captured[me]:
+                continue
+            target = rewards[me]
+            if not following.captured[me]:
+                target += discount * max(values(targets[me], me, step + 1))
+            total += float(values(networks[me], me, step)[action] - target) ** 2
+    return total

@@ -98,6 +98,26 @@ class ReplayBuffer(eqx.Module, Generic[Row]):
         """
         return self[self.sample_indices(key, batch_size)]
 
+    def sample_sequences(self, key: PRNGKeyArray, batch_size: int, length: int) -> Row:
+        """Draw sequences of consecutive rows of one environment each.
+
+        While the buffer holds fewer rows than a sequence has, sequences start with empty rows.
+
+        Args:
+            key: A random key, used for nothing else.
+            batch_size: Number of sequences.
+            length: Number of rows of a sequence.
+
+        Returns:
+            Entries with leading axes [batch, time], the oldest first.
+        """
+        age_key, env_key = jax.random.split(key)
+        last = jnp.maximum(self.size, length) + 1
+        age = jax.random.randint(age_key, (batch_size, 1), length, last)
+        env = jax.random.randint(env_key, (batch_size, 1), 0, self.num_envs)
+        row = (self.added - age + jnp.arange(length)[None]) % self.num_rows
+        return jax.tree.map(lambda leaf: leaf[row, env], self.rows)
+
     def __getitem__(self, indices: Indices) -> Row:
         """Return the entries at these rows and environments."""
         return jax.tree.map(lambda leaf: leaf[indices], self.rows)

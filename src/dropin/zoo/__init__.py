@@ -29,6 +29,12 @@ def _wolfpack_prey() -> "AnyRecipe":
     return FleeingPrey()
 
 
+def _wolfpack_recurrent_prey() -> "AnyRecipe":
+    from dropin.zoo.wolfpack_prey_search import PreySearch
+
+    return PreySearch()
+
+
 def _wolfpack_h5() -> "AnyRecipe":
     from dropin.zoo.wolfpack_h5 import Imitation
 
@@ -62,6 +68,7 @@ def _fortattack_untrained(name: str) -> "AnyRecipe":
 RECIPES: Mapping[str, Callable[[], "AnyRecipe"]] = {
     "lbf/H5": _lbf_h5,
     "wolfpack/prey": _wolfpack_prey,
+    "wolfpack/recurrent-prey": _wolfpack_recurrent_prey,
     "wolfpack/H5": _wolfpack_h5,
     "wolfpack/H6": _wolfpack_h6,
     "fortattack/G1": partial(_fortattack_untrained, "G1"),

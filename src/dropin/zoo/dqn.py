@@ -135,6 +135,10 @@ class DQN(Recipe[TrainState, Params]):
             transition: What `env_step` stored.
         """
 
+    def sample(self, replay: ReplayBuffer[PyTree], key: PRNGKeyArray) -> PyTree:
+        """Draw a batch from the replay buffer: what `td_loss` gets, with a leading axis [batch]."""
+        return replay.sample(key, self.batch_size)
+
     @property
     def optimizer(self) -> optax.GradientTransformation:
         """Adam over all weights in one array."""
@@ -198,7 +202,7 @@ def update(
         recipe, game, state.params, epsilon, state.game_state, step_key
     )
     replay = state.replay.add(jax.tree.map(lambda leaf: leaf[None], transition))
-    batch = replay.sample(sample_key, recipe.batch_size)
+    batch = recipe.sample(replay, sample_key)
     loss, gradients = eqx.filter_value_and_grad(_loss_fn)(
         state.params, recipe, game, state.target_params, batch
     )

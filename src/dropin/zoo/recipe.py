@@ -109,6 +109,15 @@ class Recipe(ABC, Generic[State, Params]):
         del state
         return {}
 
+    def measure_training(self, state: State) -> list[Measurement]:
+        """Measure something of the training itself, such as what was tried; nothing by default."""
+        del state
+        return []
+
+    def card_notes(self) -> PlainMapping:
+        """Return further entries of the card, such as what was tried before; none by default."""
+        return {}
+
     @abstractmethod
     def measure(self, params: Params) -> list[Measurement]:
         """Measure how well the policy with these weights does, and others for comparison."""
@@ -170,7 +179,7 @@ def run_recipe(
     state = _train(recipe, state_path, seed, report)
     report("measuring how well it does")
     params = recipe.policy_params(state)
-    measurements = recipe.measure(params)
+    measurements = [*recipe.measure(params), *recipe.measure_training(state)]
     about = {"name": recipe.name, "seed": seed}
     for name, tree in recipe.extra_files(state).items():
         write_arrays(directory / f"{recipe.name}.{name}.safetensors", to_arrays(tree), about)
@@ -239,5 +248,6 @@ def make_card(
             {"quantity": each.quantity, "policy": each.policy, **asdict(each.estimate)}
             for each in measurements
         ],
+        **recipe.card_notes(),
         "versions": versions(),
     }

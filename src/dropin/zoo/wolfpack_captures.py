@@ -10,6 +10,7 @@ from jaxtyping import Array, Int, Key, PRNGKeyArray, PyTree
 
 from dropin.core.observation import TimeStep
 from dropin.env import AnyEnv, AnyEnvState, make
+from dropin.games.wolfpack.prey import learned_prey
 from dropin.teams.openness import Closed
 from dropin.teams.types import Type
 from dropin.zoo.episodes import play_episode
@@ -24,6 +25,8 @@ def count_captures(
 ) -> np.ndarray:
     """Count the captures of closed teams of three in episodes of 200 steps.
 
+    The prey are those without memory, with which H5 and H6 learned, unless others are given.
+
     Args:
         types: The types that the hunters are drawn from.
         episodes: Number of episodes.
@@ -33,6 +36,7 @@ def count_captures(
     Returns:
         Number of captures in each episode [episode].
     """
+    settings = {"prey_policy": learned_prey(), **settings}
     env = make("wolfpack", types=types, openness=Closed(), **settings)
     return np.asarray(_count(env, jax.random.split(jax.random.key(seed), episodes)))
 

@@ -18,6 +18,7 @@ from dropin.core.metrics import Mean
 from dropin.env import AdHocEnv, EnvState, make
 from dropin.games import wolfpack
 from dropin.games.wolfpack.learned import HunterNetwork, make_h5
+from dropin.games.wolfpack.prey import learned_prey
 from dropin.games.wolfpack.state import State
 from dropin.learners.common import apply_gradients, masked_sum, values_of_actions
 from dropin.zoo.recipe import Measurement, Recipe, make_once
@@ -31,8 +32,17 @@ TEAM_LIMIT = 5
 
 @make_once
 def training_env() -> AdHocEnv[State]:
-    """Return the environment of training: open teams of up to five H4, under the rules `paper`."""
-    return make("wolfpack", rules="paper", team_limit=TEAM_LIMIT, types=["H4"])
+    """Return the environment of training: open teams of up to five H4, under the rules `paper`.
+
+    Its prey are those without memory.
+    """
+    return make(
+        "wolfpack",
+        rules="paper",
+        team_limit=TEAM_LIMIT,
+        types=["H4"],
+        prey_policy=learned_prey(),
+    )
 
 
 ImitationState = TrainState[HunterNetwork, EnvState[State]]

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from dropin._xla.random import StepRNG
 from dropin.games.wolfpack.game import Wolfpack, make_game
 from dropin.games.wolfpack.learned import HunterNetwork, make_h6
+from dropin.games.wolfpack.prey import learned_prey
 from dropin.games.wolfpack.state import State
 from dropin.learners.common import values_of_actions
 from dropin.teams.pool import select
@@ -45,8 +46,8 @@ class RelationalHunter(DQN[HunterNetwork]):
     method: ClassVar[str] = "deep Q-learning of one relational network for teams of two to five"
 
     def make_game(self) -> Wolfpack:
-        """Return the game with the prey of the zoo and shaped rewards."""
-        return make_game("reference")
+        """Return the game with the prey of the zoo that have no memory, and shaped rewards."""
+        return make_game("reference", prey_policy=learned_prey())
 
     def init_params(self, game: Wolfpack, key: PRNGKeyArray) -> HunterNetwork:
         """Initialise the network of all hunters."""

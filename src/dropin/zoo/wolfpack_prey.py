@@ -32,7 +32,7 @@ from dropin.zoo.dqn import DQN, TrainState, epsilon_greedy
 from dropin.zoo.recipe import Measurement
 from dropin.zoo.wolfpack_captures import count_captures
 
-__all__ = ["FleeingPrey", "Networks", "Transition", "wolf_features"]
+__all__ = ["FleeingPrey", "Networks", "Transition", "init_wolves", "wolf_features", "wolf_values"]
 
 NUM_WOLVES = 4
 HIDDEN_SIZE = 64
@@ -75,10 +75,7 @@ class FleeingPrey(DQN[MLP]):
     def init_params(self, game: Wolfpack, key: PRNGKeyArray) -> Networks:
         """Initialise the networks of two prey and four wolves."""
         prey_key, wolves_key = jax.random.split(key)
-        sizes = [2 * (game.num_prey + NUM_WOLVES), HIDDEN_SIZE, HIDDEN_SIZE, NUM_ACTIONS]
-        init_wolf = eqx.filter_vmap(lambda key: MLP(sizes, key=key))
-        wolves = init_wolf(jax.random.split(wolves_key, NUM_WOLVES))
-        return Networks(init_networks(prey_key), wolves)
+        return Networks(init_networks(prey_key), init_wolves(game, wolves_key))
 
     def reset(self, game: Wolfpack, key: PRNGKeyArray) -> State:
         """Start an episode of four wolves and two prey."""
@@ -95,7 +92,7 @@ class FleeingPrey(DQN[MLP]):
         """Let all prey and wolves act."""
         rng = StepRNG(key)
         prey = epsilon_greedy(rng, _prey_values(game, params.prey, state), epsilon)
-        wolves = epsilon_greedy(rng, _wolf_values(params.wolves, state), epsilon)
+        wolves = epsilon_greedy(rng, wolf_values(params.wolves, state), epsilon)
         after, outcome = game.apply_actions(game.respawn_prey(rng, state), wolves, prey)
         transition = Transition(state, after, wolves, prey, outcome.rewards)
         return select(outcome.truncated, self.reset(game, rng.key()), after), transition
@@ -116,8 +113,8 @@ class FleeingPrey(DQN[MLP]):
         # not seen when it chose.
         prey_error = jnp.where(before.captured, 0.0, value - target)
 
-        value = values_of_actions(_wolf_values(params.wolves, before), transition.wolf_action)
-        next_value = jnp.max(_wolf_values(target_params.wolves, after), axis=1)
+        value = values_of_actions(wolf_values(params.wolves, before), transition.wolf_action)
+        next_value = jnp.max(wolf_values(target_params.wolves, after), axis=1)
         wolf_error = value - (transition.wolf_reward + self.discount * next_value)
         return jnp.sum(prey_error**2) + jnp.sum(wolf_error**2)
 
@@ -143,6 +140,18 @@ class FleeingPrey(DQN[MLP]):
         ]
 
 
+def init_wolves(game: Wolfpack, key: PRNGKeyArray) -> MLP:
+    """Initialise the networks of four wolves, stacked along a leading axis.
+
+    Args:
+        game: The game, for the number of prey.
+        key: A random key, used for nothing else.
+    """
+    sizes = [2 * (game.num_prey + NUM_WOLVES), HIDDEN_SIZE, HIDDEN_SIZE, NUM_ACTIONS]
+    init = eqx.filter_vmap(lambda key: MLP(sizes, key=key))
+    return init(jax.random.split(key, NUM_WOLVES))
+
+
 def wolf_features(state: State) -> Float[Array, "wolf feature"]:
     """Return what each wolf sees: its own cell, and the offsets of all prey and other wolves."""
     others = np.array([[j for j in range(NUM_WOLVES) if j != i] for i in range(NUM_WOLVES)])
@@ -152,7 +161,7 @@ def wolf_features(state: State) -> Float[Array, "wolf feature"]:
     return rows.reshape(NUM_WOLVES, -1).astype(jnp.float32) / 10.0
 
 
-def _wolf_values(networks: MLP, state: State) -> Float[Array, "wolf action"]:
+def wolf_values(networks: MLP, state: State) -> Float[Array, "wolf action"]:
     """Return the action values of each wolf."""
     return eqx.filter_vmap(lambda network, row: network(row))(networks, wolf_features(state))
 

@@ -3,7 +3,8 @@
 | module | what is in it |
 |---|---|
 | `state`, `game` | the rules: states, actions, rewards |
-| `prey` | the policies of the prey |
+| `prey` | what prey see; prey that act at random; prey without memory |
+| `recurrent_prey` | the prey of both sets of rules, which remember five frames |
 | `observer` | what each teammate sees |
 | `types` | the pool of teammate types |
 | `heuristics`, `learned` | the types themselves: H5 and H6 are learned, the others are heuristics |
@@ -18,6 +19,7 @@ from dropin.games.wolfpack.game import Wolfpack, make_game
 from dropin.games.wolfpack.observer import Observer, View, make_observer
 from dropin.games.wolfpack.openness import make_openness
 from dropin.games.wolfpack.prey import LearnedPrey, PreyPolicy, RandomPrey, learned_prey
+from dropin.games.wolfpack.recurrent_prey import RecurrentPrey, make_recurrent_prey
 from dropin.games.wolfpack.state import State, StepEvents
 from dropin.games.wolfpack.types import make_types
 
@@ -27,6 +29,7 @@ __all__ = [
     "Observer",
     "PreyPolicy",
     "RandomPrey",
+    "RecurrentPrey",
     "State",
     "StepEvents",
     "View",
@@ -35,6 +38,7 @@ __all__ = [
     "make_game",
     "make_observer",
     "make_openness",
+    "make_recurrent_prey",
     "make_types",
 ]
 

@@ -22,7 +22,8 @@ from dropin.games.base import (
     make_preset,
 )
 from dropin.games.grid import cell_position, draw_cells
-from dropin.games.wolfpack.prey import PreyPolicy, RandomPrey, learned_prey
+from dropin.games.wolfpack.prey import PreyPolicy, RandomPrey
+from dropin.games.wolfpack.recurrent_prey import make_recurrent_prey
 from dropin.games.wolfpack.state import (
     ABSENT_CELL,
     DIRECTIONS,
@@ -322,5 +323,5 @@ def make_game(rules: str, **settings: object) -> Wolfpack:
     check_rules(rules)
     preset: dict[str, object] = {"shaping_weight": 0.01} if rules == "reference" else {}
     if "prey_policy" not in settings:
-        preset["prey_policy"] = learned_prey()
+        preset["prey_policy"] = make_recurrent_prey()
     return make_preset(Wolfpack, preset, settings)

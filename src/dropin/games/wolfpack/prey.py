@@ -1,10 +1,11 @@
-"""How prey act: the protocol of their policies, random prey, and prey that learned to flee.
+"""How prey act: the protocol of their policies, random prey, and prey without memory that learned.
 
 A learned prey sees a patch of the grid in front of it, rotated with the prey: its own row of cells
 and the eight rows ahead, up to eight cells to either side, as in the authors' program. (The main
 text of the paper says that prey see a limited patch ahead of them; the 17x25 cells around the prey
-in the appendix would cover nearly the whole grid.) The authors' prey have a convolutional network
-over five frames; these have a small network without memory.
+in the appendix would cover nearly the whole grid.) `LearnedPrey` have a small network without
+memory; they were the prey of version 0.1. The default prey of the game, in
+`dropin.games.wolfpack.recurrent_prey`, see the same patch.
 """
 
 from pathlib import Path
@@ -50,9 +51,8 @@ HIDDEN_SIZE = 64
 NUM_NETWORKS = 2
 """Number of trained networks, one for each of two prey."""
 RANDOM_ACTION_PROB = 0.1
-"""Probability with which a learned prey takes a random action instead of its best one. The authors'
-program sets the same value, which has no effect there; without it our prey are hardly ever
-caught."""
+"""Probability with which a prey without memory takes a random action instead of its best one.
+Without it these prey are hardly ever caught."""
 WEIGHTS = Path(__file__).parent / "weights" / "prey.safetensors"
 
 
@@ -117,7 +117,7 @@ class LearnedPrey(eqx.Module):
 
 
 def learned_prey() -> LearnedPrey:
-    """Return the prey of the zoo, the default prey of the game.
+    """Return the prey of the zoo without memory, those of version 0.1.
 
     Raises:
         InputError: If their weights are missing or damaged.
