@@ -136,7 +136,15 @@ class DQN(Recipe[TrainState, Params]):
         """
 
     def sample(self, replay: ReplayBuffer[PyTree], key: PRNGKeyArray) -> PyTree:
-        """Draw a batch from the replay buffer: what `td_loss` gets, with a leading axis [batch]."""
+        """Draw a batch from the replay buffer.
+
+        Args:
+            replay: The buffer.
+            key: A random key, used for nothing else.
+
+        Returns:
+            What `td_loss` gets, with a leading axis [batch].
+        """
         return replay.sample(key, self.batch_size)
 
     @property

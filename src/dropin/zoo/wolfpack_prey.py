@@ -162,7 +162,12 @@ def wolf_features(state: State) -> Float[Array, "wolf feature"]:
 
 
 def wolf_values(networks: MLP, state: State) -> Float[Array, "wolf action"]:
-    """Return the action values of each wolf."""
+    """Return the action values of each wolf.
+
+    Args:
+        networks: The networks of the wolves, stacked along a leading axis.
+        state: The state of the game.
+    """
     return eqx.filter_vmap(lambda network, row: network(row))(networks, wolf_features(state))
 
 

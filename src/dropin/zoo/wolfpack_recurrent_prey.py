@@ -165,7 +165,12 @@ class RecurrentFleeingPrey(DQN[PreyNetwork]):
         return select(outcome.truncated, first, replace(after, memory=memory)), row
 
     def sample(self, replay: ReplayBuffer[PyTree], key: PRNGKeyArray) -> SequenceRow:
-        """Draw sequences: the frames before the first transition, and the state after the last."""
+        """Draw sequences: the frames before the first transition, and the state after the last.
+
+        Args:
+            replay: The buffer.
+            key: A random key, used for nothing else.
+        """
         length = NUM_FRAMES + self.sequence_length
         # Stored once: otherwise frames are read from the buffer again wherever they are used.
         rows = replay.sample_sequences(key, self.batch_size, length)

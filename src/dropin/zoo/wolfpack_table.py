@@ -188,7 +188,12 @@ _play = compiled(_play_all, quick=True)
 
 
 def is_match(row: Row, captures: float) -> bool:
-    """Return whether captures are as close to those of the authors' prey as they have to be."""
+    """Return whether captures are as close to those of the authors' prey as they have to be.
+
+    Args:
+        row: The row of the table.
+        captures: The mean number of captures in 200 steps.
+    """
     return abs(captures - row.captures) <= row.tolerance
 
 
