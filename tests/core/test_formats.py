@@ -49,8 +49,8 @@ def test_every_kept_run_is_read():
 
 
 def test_the_environment_of_a_run_of_format_1_can_be_made():
-    env, config = run_env(next(run for run in OLD_RUNS if "wolfpack-gpl-q-paper" in str(run)))
-    assert (env.game.name, int(env.team.limit)) == ("wolfpack", config.team_limit)
+    env, config = run_env(next(run for run in OLD_RUNS if "lbf-gpl-q-paper" in str(run)))
+    assert (env.game.name, int(env.team.limit)) == ("lbf", config.team_limit)
 
 
 def test_a_run_of_format_1_cannot_go_on():

@@ -31,8 +31,9 @@ def test_how_a_run_is_evaluated_does_not_make_it_another_run():
         run_config("lbf", "gpl-q", seed=3, rules="reference"),
         run_config("lbf", "gpl-q", seed=3, steps=64),
         run_config("lbf", "gpl-q", seed=3, types=("H6",)),
+        run_config("lbf", "gpl-q", seed=3, game_version=1),
     ]
-    assert len({identity(each) for each in [plain, *others]}) == 7
+    assert len({identity(each) for each in [plain, *others]}) == 8
 
 
 def test_the_runs_of_the_page_of_results_are_found():
@@ -44,7 +45,9 @@ def test_the_runs_of_the_page_of_results_are_found():
         ("fortattack", "gpl-q", "reference", 1),
     ):
         for seed in range(seeds):
-            (run,) = found[identity(run_config(game, learner, rules=rules, seed=seed))]
+            # Before versions were counted, Wolfpack had other prey.
+            config = run_config(game, learner, rules=rules, seed=seed, game_version=0)
+            (run,) = found[identity(config)]
             assert run.is_done
             assert run.evaluated_limits == {3, 5}
             assert run.evaluated_teammates == {"strangers"}

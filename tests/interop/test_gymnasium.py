@@ -47,7 +47,7 @@ def test_an_episode_is_played(rules):
 
 @pytest.mark.slow
 def test_wolfpack_passes_the_check_and_reports_shaping():
-    env = gymnasium.make("dropin/Wolfpack-v0", rules="reference", render_mode="rgb_array")
+    env = gymnasium.make("dropin/Wolfpack-v1", rules="reference", render_mode="rgb_array")
     check_env(env.unwrapped)
     env.reset(seed=0)
     steps = [env.step(number % 5) for number in range(200)]
@@ -163,13 +163,13 @@ def plug_in(monkeypatch):
 def test_the_games_of_plug_ins_get_ids(plug_in):
     plug_in("corridor")
     plug_in("two_rooms-b")
-    plug_in("maze", gymnasium_id="BigMaze")
+    plug_in("maze", gymnasium_id="BigMaze", version=2)
     register_ids()
     register_ids()  # Nothing happens to those that have an id.
-    names = {"corridor": "Corridor", "two_rooms-b": "TwoRoomsB", "maze": "BigMaze"}
+    names = {"corridor": "Corridor-v0", "two_rooms-b": "TwoRoomsB-v0", "maze": "BigMaze-v2"}
     for game, name in names.items():
-        assert gymnasium_id(registry.games[game]) == f"dropin/{name}-v0"
-        assert gymnasium.spec(f"dropin/{name}-v0").kwargs == {"game": game}
+        assert gymnasium_id(registry.games[game]) == f"dropin/{name}"
+        assert gymnasium.spec(f"dropin/{name}").kwargs == {"game": game}
     env = gymnasium.make("dropin/Corridor-v0", team_limit=4, types=["H6"])
     assert env.reset(seed=0)[0]["present"].tolist() == [1] * 4
 

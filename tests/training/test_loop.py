@@ -21,7 +21,7 @@ from dropin.training.config import run_config
 from dropin.training.evaluator import evaluation_envs
 from dropin.training.loop import resume_run, train
 from dropin.training.reporters import Reporter
-from dropin.training.run_directory import RunDirectory
+from dropin.training.run_directory import RunDirectory, run_env
 
 
 @pytest.fixture(scope="module")
@@ -251,6 +251,17 @@ def test_other_versions_are_mentioned(copy):
     (copy / "run.json").write_text(json.dumps(kept))
     with pytest.warns(UserWarning, match=r"other versions or flags \(jax: 0.1, not"):
         resume_run(copy, report="none")
+
+
+def test_a_run_of_another_version_of_its_game_cannot_go_on(copy):
+    stored = json.loads((copy / "run.json").read_text())
+    assert stored["config"]["game_version"] == 0
+    stored["config"]["game_version"] = 7
+    (copy / "run.json").write_text(json.dumps(stored))
+    with pytest.raises(InputError, match="in version 7 of lbf, and this is version 0"):
+        resume_run(copy, report="none")
+    with pytest.warns(UserWarning, match="in version 7 of lbf, and this is version 0"):
+        run_env(copy)
 
 
 def test_as_many_checkpoints_are_kept_as_asked(tmp_path):

@@ -92,8 +92,11 @@ class GameSpec(_Spec):
     """What the game is called in a sentence."""
     summary: str = ""
     """What it is about, in one line."""
+    version: int = 0
+    """Raised when a change of the rules, the types or the prey makes returns incomparable. Runs
+    store it, and Gymnasium ids end with it."""
     gymnasium_id: str = ""
-    """As in `dropin/LBF-v0`; made from the name if it is empty."""
+    """The `LBF` of `dropin/LBF-v0`; made from the name if it is empty."""
     rules: Mapping[str, str] = field(default_factory=lambda: RULES)
     """The named presets of the game and its team, the default one first."""
     make_game: Callable[..., Any] = None  # pyright: ignore[reportAssignmentType]

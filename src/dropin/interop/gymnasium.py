@@ -1,7 +1,7 @@
 """The learner's view as a Gymnasium environment.
 
 Importing this module registers an id for every registered game, such as `dropin/LBF-v0`,
-`dropin/Wolfpack-v0` and `dropin/FortAttack-v0`; those of plug-ins are included. `gymnasium.make`
+`dropin/Wolfpack-v1` and `dropin/FortAttack-v0`; those of plug-ins are included. `gymnasium.make`
 passes its keywords on to `dropin.make`:
 
 >>> import gymnasium
@@ -148,7 +148,7 @@ def gymnasium_id(spec: GameSpec) -> str:
     """
     words = re.split(r"[^A-Za-z0-9]+", spec.name)
     name = spec.gymnasium_id or "".join(word[:1].upper() + word[1:] for word in words)
-    return f"dropin/{name}-v0"
+    return f"dropin/{name}-v{spec.version}"
 
 
 def register_ids() -> None:

@@ -65,6 +65,8 @@ class RunConfig(Checked):
     """Name of the learner."""
     settings: Any
     """Settings of the learner."""
+    game_version: int = field(default=0, metadata={"least": 0})
+    """The game's `GameSpec.version` when the run was started."""
     rules: str = "paper"
     """Name of a preset of the game."""
     team_limit: int = 3
@@ -101,6 +103,17 @@ class RunConfig(Checked):
         for limit in self.evaluation.team_limits:
             if not isinstance(limit, int) or limit < 2:
                 raise InputError(f"Team limit {limit} is too small: a team has at least 2 agents.")
+
+    @property
+    def game_change(self) -> str:
+        """A sentence if the game has changed since the run was started, otherwise nothing."""
+        now = self.game_version if self.custom_env else registry.games[self.game].version
+        if self.game_version == now:
+            return ""
+        return (
+            f"the run was started in version {self.game_version} of {self.game}, and this is"
+            f" version {now}, whose returns cannot be compared with it."
+        )
 
     @property
     def steps_per_update(self) -> int:
@@ -162,7 +175,8 @@ def run_config(game: str | AnyEnv, learner: str, **given: Any) -> RunConfig:
     defaults: PlainDict = {"evaluation": {"teammates": tuple(spec.evaluate_with)}}
     if isinstance(game, str):
         known = registry.games[game]
-        defaults = merge(defaults, {"rules": next(iter(known.rules)), **known.run_defaults})
+        own_defaults = {"rules": next(iter(known.rules)), "game_version": known.version}
+        defaults = merge(defaults, {**own_defaults, **known.run_defaults})
     else:
         own |= {
             "team_limit": int(game.team.limit),

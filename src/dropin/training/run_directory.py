@@ -131,13 +131,15 @@ class RunDirectory:
             raise InputError(f"{path}: {error}") from None
 
     def check_resumable(self) -> None:
-        """Raise `InputError` if the run is of a format that can be read but not resumed."""
+        """Raise `InputError` if the run is too old to be resumed, by its format or its game."""
         path = self.path / "run.json"
         if check_format(self._read().get("format"), RUN_FORMAT, path) < RUN_FORMAT:
             raise InputError(
                 f"{self.path} was started with version 0.1: its agents and evaluations can be used,"
                 " but training cannot go on. Start a new run, or resume it with version 0.1."
             )
+        if change := self.config().game_change:
+            raise InputError(f"{self.path} cannot be resumed: {change}")
 
     def check_same(self, config: RunConfig) -> None:
         """Raise `InputError` if the run was started with other settings."""
@@ -326,6 +328,8 @@ def run_env(directory: Path, game: str | None = None, **other: Any) -> tuple[Any
         raise InputError(f"{directory} was trained in a custom environment: use Python.")
     if game is not None and registry.games[game].name != config.game:
         raise InputError(f"{directory} was trained in {config.game!r} and cannot play {game!r}.")
+    if config.game_change:
+        warnings.warn(f"{directory}: {config.game_change}", stacklevel=2)
     return config.make_env(**other), config
 
 

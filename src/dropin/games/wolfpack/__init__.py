@@ -45,6 +45,7 @@ __all__ = [
 SPEC = GameSpec(
     name="wolfpack",
     title="Wolfpack",
+    version=1,  # Since 0.2.0: deterministic prey with memory.
     summary="hunt prey on a grid; a prey is caught by two or more hunters next to it",
     gymnasium_id="Wolfpack",
     make_game=make_game,
