@@ -232,7 +232,7 @@ def _part(  # noqa: PLR0915
 
     def used(tree: Any) -> Any:
         """Return a zero that depends on a little of every array, so that all are computed."""
-        leaves = [leaf for leaf in jax.tree.leaves(tree) if leaf.dtype == jnp.float32]
+        leaves = [leaf for leaf in jax.tree.leaves(tree) if leaf.dtype == jnp.float32 and leaf.size]
         return sum(leaf.ravel()[0] * 0 for leaf in leaves)
 
     def act(state: Any) -> Any:

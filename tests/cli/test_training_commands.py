@@ -117,6 +117,15 @@ def test_plot_draws_the_curves_and_the_authors(runs, tmp_path, capsys):
     assert (code, "no evaluation at team limit 9: it has 3, 4" in err) == (2, True)
 
 
+def test_plot_names_the_directories_of_curves_that_are_called_the_same(runs, tmp_path, capsys):
+    shutil.copytree(runs / "seed-0", tmp_path / "copy")
+    directories = [str(runs / "seed-0"), str(tmp_path / "copy"), str(runs / "seed-1")]
+    _, out, _ = run("plot", *directories, "--out", str(tmp_path / "a.png"), capsys=capsys)
+    assert "(seed 0) in seed-0 " in out
+    assert "(seed 0) in copy " in out
+    assert "(seed 1) in" not in out
+
+
 def test_play_with_an_agent(runs, capsys):
     code, out, _ = run("play", "lbf", "--agent", str(runs / "seed-0"), capsys=capsys)
     assert code == 0

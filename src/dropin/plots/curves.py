@@ -1,5 +1,6 @@
 """Learning curves of run directories, as data and as pictures."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -25,6 +26,8 @@ def read_curves(
 ) -> list[Curve]:
     """Read the learning curves of runs: one for each directory, mode and kind of teammates.
 
+    Labels say what the runs are, and in which directory where that alone would be the same.
+
     Args:
         directories: Each is a run's directory, or holds runs that differ in their seeds alone.
         team_limit: The team limit of the evaluations; that of training by default.
@@ -34,7 +37,7 @@ def read_curves(
     Raises:
         InputError: If a directory holds no such evaluations.
     """
-    curves = []
+    curves: list[tuple[Path, Curve]] = []
     for directory in directories:
         runs = runs_of_one_kind(directory)
         config = RunDirectory(runs[0]).config()
@@ -58,8 +61,12 @@ def read_curves(
                 rows = [select_rows(run, teammates=group) for run in of_mode]
                 shown = wanted if groups == [STRANGERS] else f"{wanted}, among {group}"
                 label = f"{config.learner}, {config.rules} rules, limit {limit}, {shown} ({seeds})"
-                curves.append(Curve(label, rows, ESTIMATORS[estimator]))
-    return curves
+                curves.append((directory, Curve(label, rows, ESTIMATORS[estimator])))
+    numbers = Counter(curve.label for _, curve in curves)
+    for directory, curve in curves:
+        if numbers[curve.label] > 1:
+            curve.label += f" in {directory.name}"
+    return [curve for _, curve in curves]
 
 
 def curve_line(curve: Curve, colour: str | None = None) -> Line:
