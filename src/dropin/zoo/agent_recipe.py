@@ -147,14 +147,16 @@ def make_agent_card(name: str, run: Path) -> PlainDict:
     return {
         "name": name,
         "summary": registry.learners[config.learner].summary,
-        "method": f"{config.steps:,} steps as in the paper, the agent of the last checkpoint",
-        "settings": config.to_dict(),
+        "method": (
+            f"as in the paper, at team limit {config.team_limit} with the rules {config.rules}; the"
+            " agent of the last checkpoint"
+        ),
         "seed": config.seed,
         "rules": config.rules,
         "game_version": config.game_version,
+        "command": f"dropin zoo train {name} --seed {config.seed}",
         "sha256": file_checksum(files.agent),
         "measurements": [each.to_dict() for each in measure_agent(agent, config, seed=seed)],
-        "command": f"dropin zoo train {name} --seed {config.seed}",
         "measured": {
             "episodes": EPISODES,
             "seed": seed,
@@ -166,5 +168,6 @@ def make_agent_card(name: str, run: Path) -> PlainDict:
             ],
             "versions": versions(),
         },
+        "settings": config.to_dict(),
         "versions": read_json(run / "run.json").get("versions", {}),
     }
