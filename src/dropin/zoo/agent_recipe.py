@@ -102,9 +102,7 @@ def fresh_seed(config: RunConfig) -> int:
     return next(seed for seed in count(FRESH_SEED) if seed not in used)
 
 
-def measure_agent(
-    agent: Agent, config: RunConfig, *, episodes: int = EPISODES, seed: int | None = None
-) -> list[Measurement]:
+def measure_agent(agent: Agent, config: RunConfig, episodes: int, seed: int) -> list[Measurement]:
     """Measure the returns of an agent in every mode, beside a policy that acts at random.
 
     Each is what `dropin evaluate` prints with the same episodes and seed.
@@ -113,9 +111,8 @@ def measure_agent(
         agent: The agent.
         config: The settings of its run.
         episodes: Number of episodes of each measurement.
-        seed: Seed of the episodes; by default one that the run has not used.
+        seed: Seed of the episodes.
     """
-    seed = fresh_seed(config) if seed is None else seed
     found = []
     for limit in TEAM_LIMITS:
         env = config.make_env(team_limit=limit)
@@ -156,7 +153,7 @@ def make_agent_card(name: str, run: Path) -> PlainDict:
         "game_version": config.game_version,
         "command": f"dropin zoo train {name} --seed {config.seed}",
         "sha256": file_checksum(files.agent),
-        "measurements": [each.to_dict() for each in measure_agent(agent, config, seed=seed)],
+        "measurements": [each.to_dict() for each in measure_agent(agent, config, EPISODES, seed)],
         "measured": {
             "episodes": EPISODES,
             "seed": seed,
