@@ -166,6 +166,8 @@ def test_the_name_of_an_agent_wins_over_a_file_and_says_so(tmp_path, monkeypatch
         assert not eqx.tree_equal(load_agent("lbf/gpl-q"), other)
     for path in ("./lbf/gpl-q", Path("lbf/gpl-q"), tmp_path / "lbf" / "gpl-q"):
         assert eqx.tree_equal(load_agent(path), other)
+    with pytest.raises(InputError, match=r"^There is no file wolfpack.gpl-q\.$"):
+        load_agent(Path("wolfpack/gpl-q"))
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ def test_trained_agents_still_do_as_their_cards_say(name):
         env = dropin.make(agent.interface.game, rules="reference", team_limit=limit)
         for mode in agent.policy.modes:
             policy = agent_policy(agent, env, mode)
-            returns = run_episodes(env, policy, num_envs=32, episodes=2, seed=5).returns
+            returns = run_episodes(env, policy, num_envs=32, episodes=5, seed=5).returns
             quantity = f"return at team limit {limit}, rules reference"
             check_again(returns, name, quantity, f"{agent.learner}, {mode}")
 
