@@ -8,7 +8,7 @@ REPRODUCED := figure2 table2 figure3a partners
 OPTIMISED := tests/test_compiled_and_eager.py tests/training/test_update.py
 export JAX_PLATFORMS ?= cpu
 
-.PHONY: demo test test-slow test-optimised golden lint format types imports bench docs results clean
+.PHONY: demo test test-slow test-optimised golden lint format types imports bench docs campaign results clean
 
 # Two runs side by side, one a core; interrupted, the same command goes on.
 demo: $(APP)
@@ -51,6 +51,11 @@ bench: $(DEV)
 	$(BIN)/python benchmarks/games.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/xla.py --quick
+
+# All runs of the results page: trains what is missing, at low priority, until it is stopped. As in
+# make campaign CORES="0 1" or make campaign FLAGS=--plan
+campaign: $(APP)
+	$(BIN)/dropin campaign --use docs/results/learning --nice 19 $(if $(CORES),--cores $(CORES)) $(FLAGS)
 
 # The pages of results, drawn anew from the runs that are kept in docs/results/learning.
 results: $(DEV)

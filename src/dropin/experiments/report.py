@@ -11,7 +11,7 @@ from dropin.core.specs import ExperimentSpec
 from dropin.experiments.planning import identity, rules_of
 from dropin.experiments.results import Chart, CompletedRuns, ExperimentResult, Sheet
 from dropin.plots.charts import draw_heat_maps, draw_panels
-from dropin.training.run_directory import versions
+from dropin.training.provenance import versions
 
 __all__ = ["write_page"]
 
