@@ -113,7 +113,7 @@ def test_each_run_is_created_when_it_starts_and_kept_when_it_ends(make, tmp_path
     assert len(seen) == 4
     failed = list(jobs)[1]
     assert sorted(each.name for each in (tmp_path / "results" / failed).iterdir()) == [
-        "failure.txt"
+        "failure.json"
     ]
     assert names(job for job in make().jobs if job.progress is not Progress.DONE) == ["lbf ql 0"]
 
@@ -128,6 +128,19 @@ def test_a_run_that_cannot_be_evaluated_does_not_end_the_campaign(make, monkeypa
     monkeypatch.setattr(campaign, "run_all", lambda jobs, report, **hooks: None)
     with pytest.warns(UserWarning, match="is not kept: The state was not finite"):
         make().run("none")
+
+
+def test_a_kept_run_is_done_even_where_its_agents_were_analysed(make, tmp_path, monkeypatch):
+    parts = (Part(1, "wolfpack-utilities", 1),)
+    (job,) = make(parts).jobs
+    # A run elsewhere, without agents, is of no use to the analysis.
+    write_run(tmp_path / "old" / "run", job.config, RETURNS)
+    assert make(parts, tmp_path / "old").jobs[0].progress is Progress.MISSING
+    write_run(job.run.path, job.config, RETURNS, agents=True)
+    monkeypatch.setattr(campaign, "run_all", lambda jobs, report, **hooks: None)
+    make(parts).run("none")
+    (tmp_path / "home").rename(tmp_path / "gone")
+    assert make(parts).jobs[0].progress is Progress.DONE
 
 
 def write_times(run, seconds, pause=0.0):

@@ -12,7 +12,13 @@ from dropin.agents import load_agent
 from dropin.core.errors import InputError
 from dropin.evaluation.evaluate import evaluate
 from dropin.experiments import kept
-from dropin.experiments.kept import fresh_evaluations, kept_name, publish, write_failure
+from dropin.experiments.kept import (
+    find_failures,
+    fresh_evaluations,
+    kept_name,
+    publish,
+    write_failure,
+)
 from dropin.experiments.planning import StoredRun, find_runs, identity
 from dropin.training.config import run_config
 from dropin.training.run_directory import RunDirectory
@@ -99,8 +105,8 @@ def test_a_kept_run_has_small_tables_and_no_agents(stored, tmp_path):
 def test_a_run_is_kept_once_and_never_replaced_by_another(stored, tmp_path):
     results = tmp_path / "results"
     write_failure(stored.config, "The disk was full.", results)
-    failure = results / kept_name(stored.config) / "failure.txt"
-    assert failure.read_text() == "The disk was full.\n"
+    failure = results / kept_name(stored.config) / "failure.json"
+    assert find_failures([tmp_path]) == {identity(stored.config): "The disk was full."}
     directory = publish(stored, results)
     assert not failure.exists()
     before = (directory / "fresh.csv").stat().st_mtime_ns

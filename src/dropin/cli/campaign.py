@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +73,7 @@ def _show_plan(campaign: "Campaign") -> None:
     """Print what is done, started and missing, and about how long the rest takes."""
     from dropin.experiments.campaign import BLOCKS
     from dropin.experiments.planning import Progress
+    from dropin.experiments.results import format_seeds
     from dropin.training.parallel import cores
 
     rows: dict[tuple[str, ...], dict[Progress, set[int]]] = {}
@@ -84,25 +84,16 @@ def _show_plan(campaign: "Campaign") -> None:
             states = rows.setdefault((*kind, job.grid), {state: set() for state in Progress})
             states[job.progress].add(config.seed)
     columns = ("block", "experiment", "rules", "game", "learner", "", *(x.value for x in Progress))
-    show_table(columns, [(*kind, *map(_ranges, found.values())) for kind, found in rows.items()])
+    show_table(
+        columns, [(*kind, *map(format_seeds, found.values())) for kind, found in rows.items()]
+    )
     for block in dict.fromkeys(part.block for part in campaign.plans):
         print(f"Block {block}: {BLOCKS[block]}.")
     jobs, seconds, number = campaign.jobs, campaign.seconds_left(), len(cores())
-    done = sum(job.progress is Progress.DONE for job in jobs)
-    left = f"; the rest takes about {format_time(seconds / number)} on {number} cores"
-    measured = campaign.speed.num_runs
-    judged = (
-        f"measured by {measured} runs" if measured else "judged by the speed of another machine"
-    )
-    print(f"{done} of {len(jobs)} runs are done{f'{left}, {judged}' if seconds else ''}.")
-
-
-def _ranges(seeds: Iterable[int]) -> str:
-    """Format seeds, as `0-3, 5`."""
-    runs: list[list[int]] = []
-    for seed in sorted(seeds):
-        if runs and runs[-1][-1] == seed - 1:
-            runs[-1].append(seed)
-        else:
-            runs.append([seed])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+    print(f"{sum(job.progress is Progress.DONE for job in jobs)} of {len(jobs)} runs are done.")
+    if seconds:
+        measured = campaign.speed.num_runs
+        by = (
+            f"measured by {measured} runs" if measured else "judged by the speed of another machine"
+        )
+        print(f"The rest takes about {format_time(seconds / number)} on {number} cores, {by}.")

@@ -6,7 +6,7 @@ time: what is done is kept, and the next start goes on with the first run that i
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +22,7 @@ from dropin.experiments.planning import (
     StoredRun,
     estimate_seconds,
     find_runs,
+    identity,
     plan,
 )
 from dropin.experiments.runs import GPL, PAPER_LEARNERS, PAPER_SEEDS, Options
@@ -131,7 +132,7 @@ class Campaign:
                 needs_agents=spec.needs_agents,
                 stored=self._stored,
             )
-            self.plans[part] = sorted(jobs, key=lambda job: job.config.seed)
+            self.plans[part] = sorted(map(self._or_kept, jobs), key=lambda job: job.config.seed)
 
     @property
     def jobs(self) -> list[Job]:
@@ -177,6 +178,15 @@ class Campaign:
                 on_start=lambda name: left[name].create(),
                 on_end=ended,
             )
+
+    def _or_kept(self, job: Job) -> Job:
+        """Return a job as done if its run is kept: its agents were there when it was kept."""
+        if job.progress is Progress.DONE:
+            return job
+        for run in self._stored.get(identity(job.config), ()):
+            if run.path.is_relative_to(self.results) and run.is_done:
+                return replace(job, run=run, progress=Progress.DONE)
+        return job
 
     def _keep(self, job: Job) -> None:
         """Keep a run that is done and has its last agent; others stay where they are."""

@@ -7,15 +7,16 @@ fresh.csv         returns of the last and of the best agent in episodes that wer
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from dropin._xla.cache import use_cache
 from dropin.core.config import PlainDict
 from dropin.core.errors import InputError
-from dropin.core.files import read_json, write, write_json
-from dropin.evaluation.curves import Row
+from dropin.core.files import read_json, write_json
+from dropin.evaluation.curves import Row, select_rows
 from dropin.experiments.planning import StoredRun, identity
-from dropin.training.config import RunConfig
+from dropin.training.config import STRANGERS, RunConfig
 from dropin.training.evaluator import Evaluator
 from dropin.training.run_directory import RunDirectory
 from dropin.training.tables import write_table
@@ -23,6 +24,8 @@ from dropin.training.tables import write_table
 __all__ = [
     "FRESH_EPISODES",
     "FRESH_SEED",
+    "final_row",
+    "find_failures",
     "fresh_evaluations",
     "kept_name",
     "publish",
@@ -33,7 +36,7 @@ FRESH_SEED = 1_000_003
 """The seed of the fresh episodes: no run is trained or evaluated with it."""
 FRESH_ENVS, FRESH_EPISODES = 80, 400
 """Parallel environments, and episodes in all: whole rounds of the authors' estimator."""
-FAILURE = "failure.txt"
+FAILURE = "failure.json"
 DECIMALS = 4
 
 
@@ -118,7 +121,47 @@ def write_failure(config: RunConfig, reason: str, results: Path) -> None:
         reason: The reason, a sentence.
         results: The directory of all kept runs.
     """
-    write(results / kept_name(config) / FAILURE, f"{reason}\n".encode())
+    about = {"identity": identity(config), "reason": reason}
+    write_json(results / kept_name(config) / FAILURE, about)
+
+
+def find_failures(roots: Sequence[Path]) -> dict[str, str]:
+    """Find why runs failed.
+
+    Args:
+        roots: Where to search.
+
+    Returns:
+        The reasons, by the identity of the run.
+    """
+    files = [file for root in roots for file in sorted(root.rglob(FAILURE))]
+    found = [read_json(file) for file in files]
+    return {each["identity"]: each["reason"] for each in found}
+
+
+def final_row(
+    run: StoredRun, agent: str, team_limit: int, teammates: str = STRANGERS
+) -> Row | None:
+    """Return the final evaluation of a kept run: in fresh episodes, if it has them.
+
+    Args:
+        run: The run.
+        agent: `last` or `best`.
+        team_limit: The team limit of the evaluation.
+        teammates: Whom the agent played with, `strangers` or `partners`.
+
+    Returns:
+        The row. Without fresh episodes it is that of the last checkpoint for the last agent, and
+        None for the best one: its own evaluation is too high, because it was chosen by it.
+    """
+    fresh = select_rows(
+        run.fresh_evaluations, team_limit=team_limit, mode="greedy", teammates=teammates
+    )
+    found = [row for row in fresh if row["agent"] == agent]
+    if not found and agent == "last":
+        rows = run.greedy_evaluations(team_limit, teammates)
+        found = [row for row in rows if int(row["step"]) == run.final_step]
+    return found[0] if found else None
 
 
 def _thin(row: PlainDict | Row) -> PlainDict:
