@@ -81,20 +81,24 @@ def test_the_sentence_of_the_order():
         compare("b", [4.0], 2.0),
         compare("mine", [9.0, 9.5]),
     ]
-    assert order_sentence(found[:2]) == (
+    assert order_sentence(found[:2], FULL) == (
         "The largest mean is that of b (4.00, n = 1), in the paper that of a (5.00)."
     )
-    assert order_sentence(found) == (
+    assert order_sentence(found, FULL) == (
         "The largest mean is that of mine (9.25, n = 2), in the paper that of a (5.00)."
     )
-    assert order_sentence(found[:1]) == "Only a has runs (2.00, n = 2; in the paper 5.00)."
-    assert order_sentence(found[2:]) == "Only mine has runs (9.25, n = 2)."
+    assert order_sentence(found[:1], FULL) == "Only a has runs (2.00, n = 2; in the paper 5.00)."
+    assert order_sentence(found[2:], FULL) == "Only mine has runs (9.25, n = 2)."
+    small = Options(scale=0.1)
+    assert order_sentence(found[:2], small) == "The largest mean is that of b (4.00, n = 1)."
     # Of the six pairs of four learners one is the other way round.
     four = [compare(name, [level], order) for name, level, order in zip("abcd", (1, 2, 3, 4),
             (1, 2, 4, 3), strict=True)]  # fmt: skip
-    assert "over 4 learners the order has a Kendall correlation of 0.67" in order_sentence(four)
+    assert "over 4 learners the order has a Kendall correlation of 0.67" in order_sentence(
+        four, FULL
+    )
     equal = [compare(name, [1.0], 2.0) for name in "abcd"]
-    assert "nan" not in order_sentence(equal)
+    assert "nan" not in order_sentence(equal, FULL)
 
 
 def test_improvement_is_over_the_strongest_single_agent_baseline():

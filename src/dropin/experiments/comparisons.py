@@ -91,11 +91,12 @@ def agreement_sentence(comparisons: Sequence[Comparison], options: Options) -> s
     return f"Our 95 % interval {'; it '.join(parts)}.{rest}"
 
 
-def order_sentence(comparisons: Sequence[Comparison]) -> str:
+def order_sentence(comparisons: Sequence[Comparison], options: Options) -> str:
     """Say who has the largest mean, in the paper too, and how far the order agrees.
 
     Args:
         comparisons: The learners. Those without a number of the paper take part in ours only.
+        options: The options of the experiment; a small version is not compared.
     """
     best = max(comparisons, key=lambda each: each.mean)
     if len(comparisons) == 1:
@@ -103,7 +104,7 @@ def order_sentence(comparisons: Sequence[Comparison]) -> str:
         return f"Only {best.name} has runs ({best.mean:.2f}, n = {len(best.ours)}{paper})."
     text = f"The largest mean is that of {best.name} ({best.mean:.2f}, n = {len(best.ours)})"
     known = [(each, each.paper.mean) for each in comparisons if each.paper is not None]
-    if not known:
+    if not known or options.is_small:
         return f"{text}."
     theirs, mean = max(known, key=itemgetter(1))
     text += f", in the paper that of {theirs.name} ({mean:.2f})"

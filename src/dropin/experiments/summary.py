@@ -155,7 +155,8 @@ def _final_section(runs: CompletedRuns) -> ExperimentResult:
                     num_above, num_compared = num_above + above, num_compared + len(values)
             columns = ("learner", "last agent", "interquartile mean", "best agent",
                        "chance of improvement", "paper", "runs above it")  # fmt: skip
-            note = f"{order_sentence(comparisons)} {agreement_sentence(comparisons, runs.options)}"
+            order = order_sentence(comparisons, runs.options)
+            note = f"{order} {agreement_sentence(comparisons, runs.options)}"
             sheets.append(Sheet(title, columns, rows, note))
             many = {name: values for name, values in last.items() if len(values) >= MIN_BOOTSTRAP}
             if many:

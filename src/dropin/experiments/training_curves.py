@@ -102,7 +102,7 @@ def shooting_accuracy(runs: CompletedRuns) -> ExperimentResult:
     )
     caption = "The share of the learner's shots that hit; the last checkpoints are compared."
     if comparisons:
-        caption += f" {order_sentence(comparisons)}"
+        caption += f" {order_sentence(comparisons, runs.options)}"
     return ExperimentResult(
         [Sheet("Share of shots that hit, team limit 3", columns, rows, note)],
         [Chart("accuracy", caption, panels, columns=1, share_axes=True)],
@@ -152,13 +152,14 @@ def partners(runs: CompletedRuns) -> ExperimentResult:
     ]
     agreement = agreement_sentence(comparisons, runs.options)
     note = (
-        f"Among partners at team limit {TEST_LIMIT}: {agreement} {CHECKPOINT_NOTE}"
+        f"The returns among partners at team limit {TEST_LIMIT} are compared. {agreement}"
+        f" {CHECKPOINT_NOTE}"
         " It is chosen separately among partners and among strangers."
     )
     caption = (
         "Returns in training, among partners and among strangers."
-        f" At team limit 3 the mean is larger among partners for {join(better) or 'nobody'}, of"
-        f" {len(rows)} pairs of game and learner."
+        " At team limit 3 the mean is larger among partners than among strangers in"
+        f" {len(better)} of {len(rows)} cases{f' ({join(better)})' if better else ''}."
     )
     return ExperimentResult(
         [Sheet("Among partners and among strangers", columns, rows, note)],
