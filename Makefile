@@ -4,11 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEV := $(VENV)/.dev-installed
 APP := $(VENV)/.app-installed
-REPRODUCED := figure2 table2 figure3a partners
+SMALL_PAGES := figure2 table2 figure3a partners
+KEPT := docs/results/campaign docs/results/learning
 OPTIMISED := tests/test_compiled_and_eager.py tests/training/test_update.py
 export JAX_PLATFORMS ?= cpu
 
-.PHONY: demo test test-slow test-optimised golden lint format types imports bench docs results clean
+.PHONY: demo test test-slow test-optimised golden lint format types imports bench docs campaign results clean
 
 # Two runs side by side, one a core; interrupted, the same command goes on.
 demo: $(APP)
@@ -52,11 +53,18 @@ bench: $(DEV)
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/xla.py --quick
 
-# The pages of results, drawn anew from the runs that are kept in docs/results/learning.
+# All runs of the results page: trains what is missing, at low priority, until it is stopped. As in
+# make campaign CORES="0 1" or make campaign FLAGS=--plan
+campaign: $(APP)
+	$(BIN)/dropin campaign --use docs/results/learning --nice 19 $(if $(CORES),--cores $(CORES)) $(FLAGS)
+
+# The pages of results, drawn anew from the runs that are kept in docs/results.
 results: $(DEV)
-	for item in $(REPRODUCED); do $(BIN)/dropin reproduce $$item --rules reference --seeds 2 --draw \
-	--use docs/results/learning --directory docs/results/reference || exit 1; \
-	$(BIN)/dropin reproduce $$item --scale 0.05 --draw \
+	$(BIN)/dropin reproduce summary --rules reference --draw \
+	--use $(KEPT) --directory docs/results/reference
+	$(BIN)/dropin campaign --plan --report lines --use docs/results/learning --directory no-runs \
+	| grep -v "^The rest takes" > docs/results/campaign/plan.txt
+	for item in $(SMALL_PAGES); do $(BIN)/dropin reproduce $$item --scale 0.05 --draw \
 	--use docs/results/learning --directory docs/results/small || exit 1; done
 
 docs: $(DEV)

@@ -216,7 +216,9 @@ def main() -> None:
         parser.error("--before has to name a checkout of the older version")
     import jax
 
-    print(f"{_processor()}, {platform.system()}, jax {jax.__version__}")
+    from dropin.training.provenance import processor
+
+    print(f"{processor()}, {platform.system()}, jax {jax.__version__}")
     print(f"medians (least to greatest) of {given.rounds} rounds of {given.seconds:g} s")
     columns = ("compile, s", "held, MiB", "peak, MiB")
     print(f"{'what':<28} {'ratio':<22} {'steps/s':>9}", *(f"{each:>11}" for each in columns))
@@ -225,16 +227,8 @@ def main() -> None:
     if "two" in given.only and not given.what:
         rows.append(two_over_one(("train", "lbf", "gpl-q", "3"), given.rounds, given.seconds))
     if given.json:
-        report = {"processor": _processor(), "jax": jax.__version__, "rows": rows}
+        report = {"processor": processor(), "jax": jax.__version__, "rows": rows}
         given.json.write_text(json.dumps(report, indent=1) + "\n")
-
-
-def _processor() -> str:
-    """Return the name of the processor."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or "unknown processor"
 
 
 if __name__ == "__main__":

@@ -8,6 +8,9 @@ import pytest
 
 from dropin.cli import main
 from dropin.core import registry
+from dropin.experiments.kept import final_row, kept_name
+from dropin.experiments.planning import find_runs, identity
+from dropin.training.run_directory import RunDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
@@ -21,7 +24,8 @@ PAGES = sorted(
 
 
 def test_there_are_pages():
-    assert PAGES
+    assert RESULTS / "reference" / "summary" / "summary.json" in PAGES
+    assert RESULTS / "small" / "table2" / "table2.json" in PAGES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: "-".join(page.parts[-3:-1]))
@@ -33,8 +37,36 @@ def test_a_page_is_what_its_command_makes(page, tmp_path, monkeypatch):
     again = json.loads((tmp_path / page.stem / page.name).read_text())
     assert again["numbers"] == told["numbers"]
     assert again["missing"] == told["missing"]
-    words, drawn = (
-        each.with_suffix(".md").read_text() for each in (page, tmp_path / page.stem / page.name)
-    )
+    new = tmp_path / page.stem / page.name
+    words, drawn = (each.with_suffix(".md").read_text() for each in (page, new))
     before = words.split("## How it was made")[0]
     assert drawn.split("## How it was made")[0] == before
+    raw = page.with_suffix(".csv")
+    assert raw.exists() == (page.stem == "summary")
+    if raw.exists():
+        assert new.with_suffix(".csv").read_text() == raw.read_text()
+        assert told["made with"]["versions"]["jax"]
+        assert all(run["versions"] for run in told["runs"] if run["progress"] == "done")
+
+
+def test_what_the_campaign_lacks_is_what_is_not_kept(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    arguments = ("--plan", "--report", "lines", "--use", "docs/results/learning")
+    main(["campaign", *arguments, "--directory", str(tmp_path / "no-runs")])
+    lines = capsys.readouterr().out.splitlines()
+    shown = [line for line in lines if not line.startswith("The rest takes")]
+    assert shown == (RESULTS / "campaign" / "plan.txt").read_text().splitlines()
+
+
+@pytest.mark.parametrize("run", sorted(RESULTS.glob("campaign/*/*/run.json")), ids=str)
+def test_a_kept_run_is_whole(run):
+    (stored,) = find_runs([run.parent])[identity(RunDirectory(run.parent).config())]
+    assert stored.is_done
+    assert kept_name(stored.config) == run.parent.relative_to(RESULTS / "campaign")
+    limits = {stored.config.team_limit, *stored.config.evaluation.team_limits}
+    for limit in limits:
+        last, best = (final_row(stored, agent, limit) for agent in ("last", "best"))
+        assert last is not None
+        assert best is not None
+        assert (int(last["episodes"]), int(best["episodes"])) == (400, 400)
+        assert (int(last["step"]), int(best["step"])) == (stored.final_step, stored.best_step)

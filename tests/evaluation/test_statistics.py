@@ -1,5 +1,8 @@
 """Statistics against plain loops and the textbook."""
 
+import math
+import random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,9 +10,11 @@ from hypothesis import strategies as st
 
 from dropin.core.errors import InputError
 from dropin.evaluation.statistics import (
+    across_tasks,
     estimate,
     interquartile_mean,
     is_significantly_above,
+    optimality_gap,
     performance_profile,
     probability_of_improvement,
     welch_p_value,
@@ -87,6 +92,101 @@ def test_a_profile_is_the_share_above_each_level():
     found = performance_profile([1.0, 2.0, 3.0, 4.0, 2.0], [0.0, 2.0, 3.5, 9.0])
     assert [each.mean for each in found] == [1, 0.4, 0.2, 0]
     assert found[1].low < 0.4 < found[1].high
+    # Of five runs that are all above a level it is not certain that every run is.
+    assert (found[0].low, found[0].high) == (pytest.approx(0.025 ** (1 / 5)), 1)
+
+
+def test_the_interval_of_a_profile_is_the_exact_one():
+    def tail(low, high, n, share):
+        return sum(math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(low, high))
+
+    (found,) = performance_profile(range(8), [4.5])
+    # As few as three of eight are above for a share of `high` in 2.5 % of cases, and as many.
+    assert tail(0, 4, 8, found.high) == pytest.approx(0.025)
+    assert tail(3, 9, 8, found.low) == pytest.approx(0.025)
+
+
+def slow_bootstrap(samples, statistic, number=4000):
+    """The ends of a percentile interval, drawn one value at a time."""
+    generator = random.Random(7)
+    found = []
+    for _ in range(number):
+        drawn = [[generator.choice(sample) for _ in sample] for sample in samples]
+        found.append(statistic(*drawn))
+    found.sort()
+    return found[int(0.025 * number)], found[int(0.975 * number)]
+
+
+def middle(values):
+    """The interquartile mean by hand."""
+    cut = len(values) // 4
+    kept = sorted(values)[cut : len(values) - cut]
+    return sum(kept) / len(kept)
+
+
+MADE_UP = ([1.0, 2.5, 2.0, 8.0, 3.0, 4.5, 2.2, 3.3], [0.1, 0.9, 0.4, 1.3, 0.8])
+
+
+@pytest.mark.parametrize(
+    ("name", "one_task"),
+    [
+        ("mean", lambda values: sum(values) / len(values)),
+        ("interquartile mean", middle),
+        ("optimality gap", lambda values: sum(max(1 - x, 0) for x in values) / len(values)),
+    ],
+)
+def test_tasks_count_equally_and_runs_are_drawn_within_each(name, one_task):
+    def averaged(*tasks):
+        return sum(one_task(task) for task in tasks) / len(tasks)
+
+    found = across_tasks(MADE_UP, name)
+    assert found.mean == pytest.approx(averaged(*MADE_UP))
+    assert found.n == 5
+    low, high = slow_bootstrap(MADE_UP, averaged)
+    width = high - low
+    assert found.low == pytest.approx(low, abs=0.05 * width)
+    assert found.high == pytest.approx(high, abs=0.05 * width)
+
+
+def test_one_task_is_the_plain_statistic():
+    values = MADE_UP[0]
+    assert across_tasks([values]).mean == pytest.approx(estimate(values).mean)
+    middle_mean = across_tasks([values], "interquartile mean").mean
+    assert middle_mean == pytest.approx(interquartile_mean(values).mean)
+    assert across_tasks([values], "optimality gap").mean == optimality_gap(values).mean
+    assert across_tasks([[2.0] * 5, [4.0] * 5]).interval == "3.00 to 3.00"
+    # A task of four runs is too small for an interval, whatever the others have.
+    assert not across_tasks([values, [1.0, 2, 3, 4]]).has_interval
+    with pytest.raises(InputError, match="Unknown statistic 'median'"):
+        across_tasks([values], "median")
+    with pytest.raises(InputError, match="no tasks"):
+        across_tasks([])
+
+
+def test_the_gap_counts_shortfalls_only():
+    found = optimality_gap([0.5, 2.0, 1.0, 0.0, 0.75], target=1.0)
+    assert found.mean == pytest.approx((0.5 + 1.0 + 0.25) / 5)
+    assert 0 <= found.low < found.mean < found.high
+    assert optimality_gap([3.0, 5.0], target=4.0).mean == 0.5
+
+
+def test_the_interval_of_improvement_is_that_of_a_slow_bootstrap():
+    def chance(ours, theirs):
+        return np.mean([(a > b) + 0.5 * (a == b) for a in ours for b in theirs])
+
+    samples = (MADE_UP[0], [3.0, 1.5, 2.0, 4.0, 0.5, 2.6, 3.1])
+    found = probability_of_improvement(*samples)
+    assert found.mean == pytest.approx(chance(*samples))
+    low, high = slow_bootstrap(samples, chance, 1500)
+    assert (found.low, found.high) == (pytest.approx(low, abs=0.04), pytest.approx(high, abs=0.04))
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    generator = np.random.default_rng(3)
+    runs = generator.normal(5.0, 2.0, size=(4000, 8))
+    found = [estimate(row) for row in runs]
+    covered = np.mean([each.low <= 5.0 <= each.high for each in found])
+    assert covered == pytest.approx(0.95, abs=0.012)
 
 
 def test_there_must_be_values():

@@ -238,5 +238,5 @@ def test_every_experiment_has_runs_and_says_where_it_is_in_the_paper():
     assert {spec.name for spec in everything} == set(registry.experiments) - {"held-out"}
     joint = Options(learners=("maddpg",))
     assert [spec.name for spec in select_experiments("all", joint)] == [
-        "figure2", "table2", "partners",
+        "summary", "figure2", "table2", "partners",
     ]  # fmt: skip

@@ -21,6 +21,7 @@ TINY = (
 )  # fmt: skip
 PAIR = ("--learners", "gpl-q", "ql", "--seeds", "2")
 ARGUMENTS = {
+    "summary": ("--games", "lbf", *PAIR),
     "figure2": PAIR,
     "table2": PAIR,
     "figure3a": PAIR,
@@ -35,6 +36,7 @@ ARGUMENTS = {
 }
 NUM_ROWS = {
     # The rows of each table but the last, which is that of the runs.
+    "summary": [13, 2, 2, 2, 2],
     "figure2": [6],
     "table2": [6, 6],
     "figure3a": [2],

@@ -10,7 +10,7 @@ import tyro
 from tyro.extras import SubcommandApp
 
 from dropin import __version__
-from dropin.cli import evaluate, look, play, plot, reproduce, train, zoo
+from dropin.cli import campaign, evaluate, look, play, plot, reproduce, train, zoo
 from dropin.core.errors import InputError, MissingExtraError, StoppedError
 
 __all__ = ["main"]
@@ -27,6 +27,7 @@ app.command(train.train)
 app.command(evaluate.evaluate)
 app.command(plot.plot)
 app.command(reproduce.reproduce)
+app.command(campaign.campaign)
 app.command(zoo.zoo)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dropin.experiments.planning import Job
     from dropin.experiments.reproduce import Experiment
 
-__all__ = ["reproduce"]
+__all__ = ["format_time", "reproduce", "search_directories"]
 
 TRAINED_RUNS = Path("runs")
 """Where `dropin train` puts runs."""
@@ -102,7 +102,7 @@ def reproduce(
         states=states,
         episodes=episodes,
     )
-    search = _search_directories(use)
+    search = search_directories(use)
     for spec in select_experiments(experiment, options):
         chosen = Experiment(spec, options, directory, search)
         if report in ("auto", "lines"):
@@ -139,7 +139,15 @@ def _command_line(arguments: PlainMapping) -> str:
     return shlex.join(words)
 
 
-def _search_directories(use: tuple[Path, ...]) -> tuple[Path, ...]:
+def search_directories(use: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Return the directories to search for runs: the given ones, and `runs` if it exists.
+
+    Args:
+        use: The given ones.
+
+    Raises:
+        InputError: If one of them does not exist.
+    """
     for directory in use:
         if not directory.is_dir():
             raise InputError(f"There is no directory {directory}.")
@@ -169,10 +177,15 @@ def _show_plan(experiment: "Experiment") -> None:
     total, number = sum(job.seconds_left for job in jobs), len(cores())
     if total:
         longest = max(job.seconds_left for job in jobs)
-        left = _format_time(max(total / number, longest))
+        left = format_time(max(total / number, longest))
         print(f"About {left} on {number} cores, judged by the speed of another machine.")
 
 
-def _format_time(seconds: float) -> str:
+def format_time(seconds: float) -> str:
+    """Format a time in hours and minutes, as `1 h 5 min`.
+
+    Args:
+        seconds: The time in seconds.
+    """
     minutes = max(round(seconds / 60), 1)
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"

@@ -1,6 +1,5 @@
 """Train, or resume training."""
 
-import os
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -82,11 +81,14 @@ def train(
         raise InputError("Give a game and a learner, as in: dropin train lbf gpl-q")
     _check_seeds(seed, seeds, directory, resume, together=together)
     seed_list = None if seeds is None else _parse_seeds(seeds)
+
+    from dropin.training.parallel import pin, run_all
+
     if core is not None:
-        _pin(core)
+        # Before JAX is imported, which starts a thread for every core it may use.
+        pin([core])
 
     from dropin.training.loop import resume_run, resume_together
-    from dropin.training.parallel import run_all
     from dropin.training.reporters import check_screen
     from dropin.training.run_directory import runs_in
     from dropin.training.services import check_extras, run_reporter
@@ -191,14 +193,3 @@ def _parse_seeds(text: str) -> list[int]:
     if not found:
         raise InputError(f"--seeds {text} is not a range like 0..7 or a list like 0,3,5.")
     return found
-
-
-def _pin(core: int) -> None:
-    from dropin.training.parallel import cores
-
-    there = cores()
-    if not hasattr(os, "sched_setaffinity"):
-        raise InputError("--core does not work on this system.")
-    if core not in there:
-        raise InputError(f"There is no core {core}: it can be {', '.join(map(str, there))}.")
-    os.sched_setaffinity(0, {core})

@@ -1,6 +1,10 @@
-"""Means with 95 % intervals, and comparisons of learners over few runs."""
+"""Means with 95 % intervals, and comparisons of learners over few runs.
 
-from collections.abc import Callable, Mapping
+Values are results of independent runs, one number each. An interval is given only where there are
+enough of them; otherwise its ends are NaN.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +17,11 @@ __all__ = [
     "MIN_BOOTSTRAP",
     "MIN_TRIMMED",
     "Estimate",
+    "across_tasks",
     "estimate",
     "interquartile_mean",
     "is_significantly_above",
+    "optimality_gap",
     "performance_profile",
     "probability_of_improvement",
     "welch_p_value",
@@ -92,12 +98,52 @@ def interquartile_mean(values: ArrayLike, seed: int = 0) -> Estimate:
         values: The values.
         seed: Of the bootstrap.
     """
-    from scipy import stats
+    return _bootstrapped(_trimmed_mean, values, seed)
 
-    def trimmed(data: np.ndarray, axis: int = -1) -> Any:
-        return stats.trim_mean(data, 0.25, axis=axis)
 
-    return _bootstrapped(trimmed, values, seed)
+def optimality_gap(values: ArrayLike, target: float = 1.0, seed: int = 0) -> Estimate:
+    """Return by how much runs fall short of a target on average, bootstrapped.
+
+    Runs above the target count as 0, so a good run does not make up for a bad one.
+
+    Args:
+        values: The values.
+        target: The target.
+        seed: Of the bootstrap.
+    """
+    return _bootstrapped(np.mean, np.maximum(target - _row(values), 0), seed)
+
+
+def across_tasks(tasks: Sequence[ArrayLike], of: str = "mean", seed: int = 0) -> Estimate:
+    """Return a statistic of each task, averaged over the tasks.
+
+    All tasks have the same weight, whatever the number of their runs. The interval is by the
+    stratified bootstrap: runs are drawn anew within each task. It is over runs, not over tasks,
+    which are these and no others.
+
+    Args:
+        tasks: For each task the scores of its runs, on a scale that all tasks share.
+        of: `mean`, `interquartile mean`, or `optimality gap` (the shortfall below 1).
+        seed: Of the bootstrap.
+
+    Returns:
+        The estimate; `n` is the number of runs of the task that has fewest.
+    """
+    if of not in _STATISTICS:
+        raise unknown("statistic", of, _STATISTICS)
+    statistic, data = _STATISTICS[of], [_row(values) for values in tasks]
+    if not data:
+        raise InputError("There are no tasks to average over.")
+
+    def averaged(*samples: np.ndarray, axis: int = -1) -> Any:
+        return np.mean([statistic(sample, axis=axis) for sample in samples], axis=0)
+
+    found, n = float(averaged(*data)), min(row.size for row in data)
+    if n < MIN_BOOTSTRAP:
+        return _without_interval(found, n)
+    if all(np.ptp(row) == 0 for row in data):
+        return Estimate(found, found, found, n)
+    return _drawn(data, averaged, found, n, seed)
 
 
 def probability_of_improvement(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> Estimate:
@@ -121,10 +167,7 @@ def probability_of_improvement(ours: ArrayLike, theirs: ArrayLike, seed: int = 0
     mean, n = float(chance(one, two)), min(one.size, two.size)
     if n < MIN_BOOTSTRAP:
         return _without_interval(mean, n)
-    generator = np.random.default_rng(seed)
-    drawn = stats.bootstrap((one, two), chance, method="percentile", rng=generator)
-    low, high = drawn.confidence_interval
-    return Estimate(mean, float(low), float(high), n)
+    return _drawn((one, two), chance, mean, n, seed)
 
 
 def welch_p_value(ours: ArrayLike, theirs: ArrayLike) -> float:
@@ -159,16 +202,57 @@ def is_significantly_above(ours: ArrayLike, others: Mapping[str, ArrayLike]) -> 
     )
 
 
-def performance_profile(values: ArrayLike, levels: ArrayLike, seed: int = 0) -> list[Estimate]:
-    """Return the share of runs above each level, with bootstrapped intervals.
+def performance_profile(values: ArrayLike, levels: ArrayLike) -> list[Estimate]:
+    """Return the share of runs above each level, with exact binomial (Clopper-Pearson) intervals.
 
     Args:
         values: The results of the runs.
         levels: The levels.
-        seed: Of the bootstrap.
     """
+    from scipy import stats
+
     data = _row(values)
-    return [_bootstrapped(np.mean, (data > level).astype(float), seed) for level in _row(levels)]
+    n = data.size
+
+    def share(count: int) -> Estimate:
+        if n < MIN_BOOTSTRAP:
+            return _without_interval(count / n, n)
+        found = stats.binomtest(count, n).proportion_ci(method="exact")
+        return Estimate(count / n, float(found.low), float(found.high), n)
+
+    shares = [share(count) for count in range(n + 1)]
+    return [shares[int((data > level).sum())] for level in _row(levels)]
+
+
+def _trimmed_mean(data: np.ndarray, axis: int = -1) -> Any:
+    """Return the mean without the best and the worst quarter."""
+    from scipy import stats
+
+    return stats.trim_mean(data, 0.25, axis=axis)
+
+
+def _mean_shortfall(data: np.ndarray, axis: int = -1) -> Any:
+    """Return the mean shortfall below 1."""
+    return np.mean(np.maximum(1 - data, 0), axis=axis)
+
+
+_STATISTICS: Mapping[str, Callable[..., Any]] = {
+    "mean": np.mean,
+    "interquartile mean": _trimmed_mean,
+    "optimality gap": _mean_shortfall,
+}
+
+
+def _drawn(
+    data: Sequence[np.ndarray], statistic: Callable[..., Any], found: float, n: int, seed: int
+) -> Estimate:
+    """Return a statistic of several samples with its percentile interval; each is drawn anew."""
+    from scipy import stats
+
+    generator = np.random.default_rng(seed)
+    drawn = stats.bootstrap(data, statistic, method="percentile", rng=generator)
+    low, high = drawn.confidence_interval
+    return Estimate(found, float(low), float(high), n)
 
 
 def _bootstrapped(statistic: Callable[..., Any], values: ArrayLike, seed: int) -> Estimate:

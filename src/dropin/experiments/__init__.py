@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from dropin.core.registry import register_experiment
 from dropin.core.specs import ExperimentSpec
-from dropin.experiments import larger_teams, training_curves, type_diversity, utilities
+from dropin.experiments import larger_teams, summary, training_curves, type_diversity, utilities
 from dropin.experiments.reproduce import Experiment, select_experiments
 from dropin.experiments.results import Chart, CompletedRuns, ExperimentResult, Sheet
 from dropin.experiments.runs import (
@@ -38,6 +38,13 @@ def _only(grid: Grid) -> Callable[[Options], Mapping[str, Grid]]:
 
 
 _EXPERIMENTS = (
+    ExperimentSpec(
+        name="summary",
+        source="figures 2 and 3a, table 2, appendix F",
+        title="All learners beside the paper",
+        grids=_only(Grid(learners=PAPER_LEARNERS, extra_learners="all", extra_games=True)),
+        result=summary.summary,
+    ),
     ExperimentSpec(
         name="figure2",
         source="figure 2",

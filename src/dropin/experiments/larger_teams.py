@@ -1,7 +1,7 @@
 """Returns in other teams than those of training: table 2, appendix G."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,13 @@ from dropin.evaluation.statistics import (
     interquartile_mean,
     is_significantly_above,
     performance_profile,
-    probability_of_improvement,
+)
+from dropin.experiments.comparisons import (
+    Comparison,
+    agreement_sentence,
+    improvement,
+    join,
+    strongest_baseline,
 )
 from dropin.experiments.results import (
     CHECKPOINT_NOTE,
@@ -32,7 +38,6 @@ from dropin.experiments.results import (
     learner_colour,
 )
 from dropin.experiments.runs import (
-    JOINT_LEARNERS,
     PAPER_LEARNERS,
     SINGLE_AGENT_BASELINES,
     TEST_LIMIT,
@@ -42,7 +47,13 @@ from dropin.experiments.runs import (
 from dropin.plots.charts import Line, Panel
 from dropin.plots.curves import MIN_RUNS_FOR_BAND
 
-__all__ = ["fixed_types_grids", "larger_teams", "other_teams", "team_of_two_grids"]
+__all__ = [
+    "fixed_types_grids",
+    "larger_teams",
+    "other_teams",
+    "profile_panel",
+    "team_of_two_grids",
+]
 
 SIGNIFICANCE_NOTE = (
     "An asterisk means that the mean is above that of each of QL, QL-AM, GNN and GNN-AM, with p"
@@ -62,7 +73,7 @@ class _Tested:
 
 def larger_teams(runs: CompletedRuns) -> ExperimentResult:
     """Return table 2: returns with larger teams than in training."""
-    rows, details, numbers, panels = [], [], {}, []
+    rows, details, numbers, panels, comparisons = [], [], {}, [], []
     found = dict.fromkeys(group.learner for group in runs.groups)
     learners = (*PAPER_LEARNERS, *(name for name in found if name not in PAPER_LEARNERS))
     for game in runs.games:
@@ -77,15 +88,10 @@ def larger_teams(runs: CompletedRuns) -> ExperimentResult:
         ]
         paper = {name: published.larger_team_return(game, name) for name in learners}
         rows += [(game, *ours), (f"{game}, the paper's", *map(format_published, paper.values()))]
-        baselines = {
-            name: float(np.mean(values[name])) for name in SINGLE_AGENT_BASELINES if name in tests
-        }
-        strongest = max(baselines, key=baselines.__getitem__, default="")
+        comparisons += [Comparison(f"{game} {name}", values[name], paper[name]) for name in tests]
+        strongest = strongest_baseline(values)
         for name, test in tests.items():
-            compared = strongest and name not in (*SINGLE_AGENT_BASELINES, *JOINT_LEARNERS)
-            better = (
-                probability_of_improvement(values[name], values[strongest]) if compared else None
-            )
+            better = improvement(name, values)
             middle = interquartile_mean(values[name]) if len(values[name]) >= MIN_TRIMMED else None
             details.append((
                 game, name, format_interval(values[name]),
@@ -104,7 +110,7 @@ def larger_teams(runs: CompletedRuns) -> ExperimentResult:
                 "runs": list(values[name]),
             }
         if max(map(len, values.values())) >= MIN_RUNS_FOR_BAND:
-            panels.append(_profile_panel(game, values))
+            panels.append(profile_panel(game, values))
     columns = ("game", "learner", f"limit {TEST_LIMIT}", "interquartile mean",
                "chance of improvement", "checkpoint", "training, limit 3", "paper")  # fmt: skip
     note = (
@@ -114,10 +120,13 @@ def larger_teams(runs: CompletedRuns) -> ExperimentResult:
         f" intervals if there are at least {MIN_BOOTSTRAP} runs."
     )
     caption = f"The share of runs with a return above a level, team limit {TEST_LIMIT}."
+    agreement = agreement_sentence(comparisons, runs.options)
+    starred = [name for name, found in numbers.items() if found["star"]]
+    star_note = f"{SIGNIFICANCE_NOTE} Here it is given to {join(starred) or 'nobody'}."
     title = f"Returns at team limit {TEST_LIMIT}: mean ± half of the 95 % interval"
     return ExperimentResult(
         [
-            Sheet(title, ("game", *learners), rows, f"{CHECKPOINT_NOTE} {SIGNIFICANCE_NOTE}"),
+            Sheet(title, ("game", *learners), rows, f"{agreement} {CHECKPOINT_NOTE} {star_note}"),
             Sheet("In detail", columns, details, note),
         ],
         [Chart("profiles", caption, panels)] if panels else [],
@@ -204,16 +213,27 @@ def _star(learner: str, tests: Mapping[str, _Tested], limit: int) -> str:
     return "*" if is_significantly_above(tests[learner].by_limit[limit], baselines) else ""
 
 
-def _profile_panel(game: str, returns: Mapping[str, Sequence[float]]) -> Panel:
-    """Return the performance profiles of learners: the share of runs above each level."""
+def profile_panel(title: str, returns: Mapping[str, Sequence[float]]) -> Panel:
+    """Return the performance profiles of learners: the share of runs above each level.
+
+    Args:
+        title: The title of the panel.
+        returns: By learner, the return of each run.
+    """
     every = [value for values in returns.values() for value in values]
     margin = 0.05 * (max(every) - min(every)) or 1.0
-    levels = np.linspace(min(every) - margin, max(every) + margin, 60).tolist()
+    levels = np.linspace(min(every) - margin, max(every) + margin, 200).tolist()
     lines = []
     for learner, values in returns.items():
         shares = performance_profile(values, levels)
-        lines.append(_line(learner, levels, shares, has_band=len(values) > 1))
-    return Panel(game, lines, xlabel="return", ylabel="share of runs above")
+        line = _line(learner, levels, shares, has_band=shares[0].has_interval)
+        # Where all runs are above a level, or none, the bands of all learners would pile up.
+        outside = [share.mean in (0, 1) for share in shares]
+        low, high = (
+            np.where(outside, np.nan, each) if each else () for each in (line.low, line.high)
+        )
+        lines.append(replace(line, low=low, high=high))
+    return Panel(title, lines, xlabel="return", ylabel="share of runs above")
 
 
 def _limits_panel(title: str, tests: Mapping[str, _Tested]) -> Panel:

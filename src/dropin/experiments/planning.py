@@ -75,6 +75,17 @@ class StoredRun:
         )
 
     @cached_property
+    def fresh_evaluations(self) -> list[Row]:
+        """The rows of its `fresh.csv`, see `dropin.experiments.kept`; none if there is no file."""
+        return list(read_table(self.path / "fresh.csv"))
+
+    @property
+    def best_step(self) -> int:
+        """The step of its best evaluation: greedy, with strangers, at the limit of training."""
+        rows = self.greedy_evaluations(self.config.team_limit)
+        return int(max(rows, key=lambda row: float(row["mean_return"]))["step"])
+
+    @cached_property
     def evaluated_steps(self) -> list[int]:
         """The steps at which it was evaluated, in order."""
         return sorted({int(row["step"]) for row in self.evaluations})
@@ -241,12 +252,16 @@ class Job:
         return " ".join(filter(None, words))
 
     @property
-    def seconds_left(self) -> float:
-        """An estimate of the time that the rest of the run takes on one core."""
+    def share_left(self) -> float:
+        """The share of the run that is still to be trained."""
         if self.progress is Progress.DONE:
             return 0.0
-        done = max(self.run.last_evaluated_step, 0) / self.run.final_step
-        return (1.0 - done) * estimate_seconds(self.config)
+        return 1.0 - max(self.run.last_evaluated_step, 0) / self.run.final_step
+
+    @property
+    def seconds_left(self) -> float:
+        """An estimate of the time that the rest of the run takes on one core."""
+        return self.share_left * estimate_seconds(self.config)
 
     def create(self) -> None:
         """Create the run's directory if it does not exist."""
@@ -268,6 +283,7 @@ def plan(
     search: Sequence[Path] = (),
     *,
     needs_agents: bool = False,
+    stored: dict[str, list[StoredRun]] | None = None,
 ) -> list[Job]:
     """Return all runs of some grids, with what exists of them.
 
@@ -277,6 +293,8 @@ def plan(
         home: A directory to search for runs; new ones go to its subdirectory `runs`.
         search: Further directories to search.
         needs_agents: Whether the agent of every evaluation has to be stored.
+        stored: The runs that exist, as of `find_runs`, if they are known already. Planned runs are
+            added, so that several plans can share them.
 
     Raises:
         InputError: If the options leave no run.
@@ -288,7 +306,7 @@ def plan(
             f"Nothing is left of the experiment: it has {', '.join(games)} and"
             f" {', '.join(learners)}."
         )
-    stored = find_runs([home, *search])
+    stored = find_runs([home, *search]) if stored is None else stored
     jobs = []
     for name, grid in grids.items():
         for config in grid.run_configs(options):

@@ -6,12 +6,21 @@ from html import escape
 from pathlib import Path
 
 from dropin import __version__
+from dropin.core.config import PlainDict
 from dropin.core.files import write, write_json
 from dropin.core.specs import ExperimentSpec
-from dropin.experiments.planning import identity, rules_of
-from dropin.experiments.results import Chart, CompletedRuns, ExperimentResult, Sheet
+from dropin.experiments.planning import Job, Progress, identity, rules_of
+from dropin.experiments.results import (
+    Chart,
+    CompletedRuns,
+    ExperimentResult,
+    Sheet,
+    format_seeds,
+)
 from dropin.plots.charts import draw_heat_maps, draw_panels
-from dropin.training.run_directory import versions
+from dropin.training.provenance import machine, versions
+from dropin.training.run_directory import RunDirectory
+from dropin.training.tables import write_table
 
 __all__ = ["write_page"]
 
@@ -60,7 +69,7 @@ def write_page(
         The files that people open: the page as Markdown and as HTML.
     """
     notice = runs.options.small_notice
-    for chart in result.charts:
+    for chart in result.all_charts:
         _draw(chart, directory / _picture_name(spec, chart), notice)
     blocks = _blocks(spec, result, runs, command)
     markdown, html = directory / f"{spec.name}.md", directory / f"{spec.name}.html"
@@ -74,13 +83,25 @@ def write_page(
             "small": notice,
             "missing": [job.name for job in runs.missing],
             "numbers": result.numbers,
-            "runs": [
-                {"name": job.name, "identity": identity(job.config), "config": job.config.to_dict()}
-                for job in runs.jobs
-            ],
+            "made with": {"versions": versions(), "machine": machine()},
+            "runs": [_about(job) for job in runs.jobs],
         },
     )
+    if result.records:
+        write_table(directory / f"{spec.name}.csv", result.records)
     return [markdown, html]
+
+
+def _about(job: Job) -> PlainDict:
+    """Return all that is known of a run, as plain values."""
+    ran_on = RunDirectory(job.run.path).ran_on() if job.progress is Progress.DONE else {}
+    return {
+        "name": job.name,
+        "identity": identity(job.config),
+        "progress": job.progress.value,
+        **ran_on,
+        "config": job.run.config.to_dict(),
+    }
 
 
 def _picture_name(spec: ExperimentSpec, chart: Chart) -> str:
@@ -111,22 +132,33 @@ def _blocks(
     blocks += [
         _Block("text", f"Rules: {rules_of(runs.jobs)}. Estimator of returns: {estimator}."
                        f" Intervals are 95 %, {result.intervals}."),
-        *(_Block("text", note) for note in result.notes),
+        *_content(spec, result),
     ]  # fmt: skip
-    for chart in result.charts:
-        blocks += [_Block("picture", _picture_name(spec, chart)), _Block("note", chart.caption)]
-    for sheet in result.sheets:
-        blocks.append(_Block("table", sheet.title, sheet))
-        if sheet.note:
-            blocks.append(_Block("note", sheet.note))
     return [
         *blocks,
         _Block("heading", "How it was made"),
         _Block("code", command),
-        _Block("table", "Runs", _runs_sheet(runs)),
+        *_sheet_blocks(_runs_sheet(runs)),
         _Block("note", f"Dropin {__version__}; {_packages()}. All settings of all runs are in"
                        f" {spec.name}.json."),
     ]  # fmt: skip
+
+
+def _content(spec: ExperimentSpec, result: ExperimentResult) -> list[_Block]:
+    """Return what a result shows: notes, charts, tables, and then its sections."""
+    blocks = [_Block("heading", result.title)] if result.title else []
+    blocks += [_Block("text", note) for note in result.notes]
+    for chart in result.charts:
+        blocks += [_Block("picture", _picture_name(spec, chart)), _Block("note", chart.caption)]
+    for sheet in result.sheets:
+        blocks += _sheet_blocks(sheet)
+    return blocks + [block for section in result.sections for block in _content(spec, section)]
+
+
+def _sheet_blocks(sheet: Sheet) -> list[_Block]:
+    """Return a table and its note."""
+    note = [_Block("note", sheet.note)] if sheet.note else []
+    return [_Block("table", sheet.title, sheet), *note]
 
 
 def _missing_sentence(runs: CompletedRuns) -> str:
@@ -146,16 +178,19 @@ def _runs_sheet(runs: CompletedRuns) -> Sheet:
     """Return the table of runs: a row for each grid, game and learner."""
     rows = []
     for group, done in runs.groups.items():
-        configs = [
-            job.config
+        of = [
+            job
             for job in runs.jobs
             if (job.grid, job.config.game, job.config.learner)
             == (group.grid, group.game, group.learner)
         ]
-        seeds = ", ".join(str(run.config.seed) for run in done) or "none"
-        steps = f"{configs[0].steps:,}"
-        rows.append((group.game, group.learner, group.grid, steps, seeds, str(len(configs))))
-    return Sheet("Runs", ("game", "learner", "", "steps", "finished seeds", "of"), rows)
+        missing = [job.config.seed for job in of if job.progress is not Progress.DONE]
+        seeds = format_seeds(run.config.seed for run in done)
+        about = (group.game, group.learner, group.grid, f"{of[0].config.steps:,}")
+        rows.append((*about, seeds or "none", format_seeds(missing) or "none"))
+    columns = ("game", "learner", "", "steps", "finished seeds", "missing seeds")
+    failed = [f"{name} failed: {reason}" for name, reason in runs.failures.items()]
+    return Sheet("Runs", columns, rows, " ".join(failed))
 
 
 def _markdown(blocks: Sequence[_Block]) -> str:

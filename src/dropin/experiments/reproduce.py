@@ -8,6 +8,7 @@ from dropin.core import registry
 from dropin.core.errors import InputError, StoppedError, unknown
 from dropin.core.specs import ExperimentSpec
 from dropin.experiments.cluster import run_on_ray
+from dropin.experiments.kept import find_failures
 from dropin.experiments.planning import Job, Progress, plan
 from dropin.experiments.report import write_page
 from dropin.experiments.results import AnalysisCache, CompletedRuns, ExperimentResult
@@ -116,7 +117,9 @@ class Experiment:
         Raises:
             InputError: If there are none.
         """
-        runs = CompletedRuns(self.jobs, self.options, AnalysisCache(self.directory / "analyses"))
+        analyses = AnalysisCache(self.directory / "analyses")
+        failures = find_failures([self.directory, *self.search])
+        runs = CompletedRuns(self.jobs, self.options, analyses, failures)
         if len(runs.missing) == len(runs.jobs):
             raise InputError(f"No run of {self.spec.name} is done yet: there is nothing to draw.")
         return runs

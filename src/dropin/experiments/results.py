@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from dropin.agents import Agent
 from dropin.core import registry
-from dropin.core.config import PlainDict
+from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError
 from dropin.core.files import read_json, write_json
 from dropin.evaluation.curves import Curve
@@ -38,6 +38,7 @@ __all__ = [
     "format_half_width",
     "format_interval",
     "format_published",
+    "format_seeds",
     "learner_colour",
 ]
 
@@ -90,6 +91,17 @@ class ExperimentResult:
     """The numbers as plain values, for programs."""
     intervals: str = "over runs; n is their number"
     """What the intervals are over, as the end of a sentence."""
+    title: str = ""
+    """The heading, if it is a section of a page."""
+    sections: Sequence["ExperimentResult"] = ()
+    """Further results that the same page shows, one after another."""
+    records: Sequence[PlainMapping] = ()
+    """The raw data, written as a CSV file: rows with the same columns."""
+
+    @property
+    def all_charts(self) -> list[Chart]:
+        """The charts, with those of all sections."""
+        return [*self.charts, *(chart for each in self.sections for chart in each.all_charts)]
 
 
 @dataclass(frozen=True)
@@ -164,13 +176,21 @@ class CompletedRuns:
         jobs: All runs that the experiment needs.
         options: The options of the experiment.
         analyses: Where results of analyses are stored.
+        failures: Why runs failed, by identity.
     """
 
     groups: dict[RunGroup, list[StoredRun]]
     """The finished runs of each group; none for a group of which no run is done."""
 
-    def __init__(self, jobs: Sequence[Job], options: Options, analyses: AnalysisCache):
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        options: Options,
+        analyses: AnalysisCache,
+        failures: Mapping[str, str] | None = None,
+    ):
         self.jobs, self.options, self.analyses = list(jobs), options, analyses
+        self._failures = failures or {}
         self.groups = {}
         for job in jobs:
             group = RunGroup(job.grid, job.config.game, job.config.learner)
@@ -182,6 +202,29 @@ class CompletedRuns:
     def missing(self) -> list[Job]:
         """The runs that are not done."""
         return [job for job in self.jobs if job.progress is not Progress.DONE]
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why runs that are missing failed, by name; those that never ran are not in it."""
+        found = {job.name: self._failures.get(identity(job.config)) for job in self.missing}
+        return {name: reason for name, reason in found.items() if reason is not None}
+
+    def only(
+        self, learners: Sequence[str], games: Sequence[str] | None = None
+    ) -> "CompletedRuns | None":
+        """Return the runs of some learners and games; None if none of them is done.
+
+        Args:
+            learners: The learners.
+            games: The games; all of them if it is None.
+        """
+        jobs = [
+            job
+            for job in self.jobs
+            if job.config.learner in learners and (games is None or job.config.game in games)
+        ]
+        done = any(job.progress is Progress.DONE for job in jobs)
+        return CompletedRuns(jobs, self.options, self.analyses, self._failures) if done else None
 
     @property
     def games(self) -> list[str]:
@@ -279,6 +322,17 @@ def format_half_width(values: Sequence[float]) -> str:
     found = estimate(values)
     width = f" ± {(found.high - found.low) / 2:.2f}" if found.n > 1 else ""
     return f"{found.mean:.2f}{width}"
+
+
+def format_seeds(seeds: Iterable[int]) -> str:
+    """Format seeds, as `0-3, 5`."""
+    spans: list[list[int]] = []
+    for seed in sorted(seeds):
+        if spans and spans[-1][-1] == seed - 1:
+            spans[-1].append(seed)
+        else:
+            spans.append([seed])
+    return ", ".join(f"{span[0]}-{span[-1]}" if len(span) > 1 else str(span[0]) for span in spans)
 
 
 def format_published(found: PublishedMean | None) -> str:

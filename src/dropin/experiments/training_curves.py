@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from dropin.evaluation import published
+from dropin.evaluation.published import PublishedMean
 from dropin.evaluation.statistics import estimate
+from dropin.experiments.comparisons import (
+    Comparison,
+    agreement_sentence,
+    join,
+    order_sentence,
+)
 from dropin.experiments.results import (
     CHECKPOINT_NOTE,
     EMPTY_CELL,
@@ -26,16 +33,18 @@ __all__ = ["partners", "shooting_accuracy", "training_returns"]
 
 def training_returns(runs: CompletedRuns) -> ExperimentResult:
     """Return figure 2: returns in training."""
-    rows, numbers = [], {}
+    rows, numbers, bests, lasts = [], {}, [], []
     for game in runs.games:
         for learner, group in runs.by_learner(game).items():
             best = runs.best_checkpoint(group)
             last = runs.returns_at(group, group[0].final_step, group[0].config.team_limit)
             paper = published.training_curve(game, learner)
-            papers = [EMPTY_CELL] * 2 if paper is None else [str(paper.best), str(paper.points[-1])]
+            papers = (None, None) if paper is None else (paper.best, paper.points[-1])
+            bests.append(Comparison(f"{game} {learner}", best.training_returns, papers[0]))
+            lasts.append(Comparison(f"{game} {learner}", last, papers[1]))
             rows.append((
                 game, learner, format_interval(best.training_returns), f"{best.step:,}",
-                format_interval(last), *papers,
+                format_interval(last), *map(format_published, papers),
             ))  # fmt: skip
             numbers[f"{game} {learner}"] = {
                 "best": estimate_as_dict(estimate(best.training_returns)),
@@ -43,8 +52,14 @@ def training_returns(runs: CompletedRuns) -> ExperimentResult:
                 "last": estimate_as_dict(estimate(last)),
             }
     columns = ("game", "learner", "best", "at step", "last", "paper: best", "paper: last")
-    note = "The best is the largest of many noisy means, so it tends to be too high."
-    caption = "Returns in training, ours above and the paper's below."
+    note = (
+        "The best is the largest of many noisy means, so it tends to be too high."
+        f" {agreement_sentence(bests, runs.options)}"
+    )
+    caption = (
+        "Returns in training, ours above and the paper's below; the last checkpoints are compared."
+        f" {agreement_sentence(lasts, runs.options)}"
+    )
     panels = _our_panels(runs) + _paper_panels(runs)
     return ExperimentResult(
         [Sheet("Returns in training, team limit 3", columns, rows, note)],
@@ -56,7 +71,7 @@ def training_returns(runs: CompletedRuns) -> ExperimentResult:
 
 def shooting_accuracy(runs: CompletedRuns) -> ExperimentResult:
     """Return figure 3a: the share of the learner's shots that hit in FortAttack."""
-    ours, papers, rows, numbers = [], [], [], {}
+    ours, papers, rows, numbers, comparisons = [], [], [], {}, []
     for learner, group in runs.by_learner("fortattack").items():
         curve = runs.curve(group, learner, column="shooting_accuracy", missing_value=0.0)
         ours.append(curve_line(curve, learner_colour(learner)))
@@ -67,6 +82,13 @@ def shooting_accuracy(runs: CompletedRuns) -> ExperimentResult:
             x = [step / 1e6 for step in steps]
             papers.append(Line(learner, x, shares, colour=learner_colour(learner), dashed=True))
             paper_last = f"{shares[-1]:.3f}"
+            comparisons.append(
+                Comparison(
+                    learner,
+                    [values[-1] for values in curve.individual],
+                    PublishedMean(shares[-1], 0.0),
+                )
+            )
         last, step = curve.points[-1], curve.steps[-1]
         rows.append((learner, f"{last.mean:.3f}", f"{step:,}", paper_last))
         numbers[learner] = {"last": estimate_as_dict(last), "at step": step}
@@ -78,16 +100,19 @@ def shooting_accuracy(runs: CompletedRuns) -> ExperimentResult:
         " shots of all episodes; theirs stops as the legacy estimator does, and leaves out hits in"
         " the step that decides an episode."
     )
+    caption = "The share of the learner's shots that hit; the last checkpoints are compared."
+    if comparisons:
+        caption += f" {order_sentence(comparisons, runs.options)}"
     return ExperimentResult(
         [Sheet("Share of shots that hit, team limit 3", columns, rows, note)],
-        [Chart("accuracy", "The share of the learner's shots that hit.", panels, columns=2)],
+        [Chart("accuracy", caption, panels, columns=1, share_axes=True)],
         numbers=numbers,
     )
 
 
 def partners(runs: CompletedRuns) -> ExperimentResult:
     """Return appendix F: jointly trained learners among partners and among strangers."""
-    rows, numbers = [], {}
+    rows, numbers, comparisons, better = [], {}, [], []
     for game in runs.games:
         for learner, group in runs.by_learner(game).items():
             found: dict[str, Sequence[float]] = {}
@@ -101,6 +126,11 @@ def partners(runs: CompletedRuns) -> ExperimentResult:
                 published.partner_return(game, learner),
                 published.larger_team_return(game, learner),
             )
+            usual = [found[f"{teammates}, limit 3"] for teammates in (PARTNERS, STRANGERS)]
+            if estimate(usual[0]).mean > estimate(usual[1]).mean:
+                better.append(f"{game} {learner}")
+            at_test = found[f"{PARTNERS}, limit {TEST_LIMIT}"]
+            comparisons.append(Comparison(f"{game} {learner}", at_test, papers[0]))
             rows.append((
                 game, learner, *map(format_interval, found.values()),
                 *map(format_published, papers),
@@ -120,8 +150,17 @@ def partners(runs: CompletedRuns) -> ExperimentResult:
         *(panel.with_title_suffix(PARTNERS) for panel in _our_panels(runs, PARTNERS)),
         *(panel.with_title_suffix(STRANGERS) for panel in strangers),
     ]
-    note = f"{CHECKPOINT_NOTE} It is chosen separately among partners and among strangers."
-    caption = "Returns in training, among partners and among strangers."
+    agreement = agreement_sentence(comparisons, runs.options)
+    note = (
+        f"The returns among partners at team limit {TEST_LIMIT} are compared. {agreement}"
+        f" {CHECKPOINT_NOTE}"
+        " It is chosen separately among partners and among strangers."
+    )
+    caption = (
+        "Returns in training, among partners and among strangers."
+        " At team limit 3 the mean is larger among partners than among strangers in"
+        f" {len(better)} of {len(rows)} cases{f' ({join(better)})' if better else ''}."
+    )
     return ExperimentResult(
         [Sheet("Among partners and among strangers", columns, rows, note)],
         [_chart("partners", caption, panels, runs)],

@@ -113,7 +113,7 @@ def draw_panels(
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
         figure.legend(
-            handles.values(), handles.keys(), loc="outside lower center", ncols=6, frameon=False,
+            handles.values(), handles.keys(), loc="outside lower center", ncols=8, frameon=False,
             fontsize=8,
         )  # fmt: skip
     _save(figure, path, note)

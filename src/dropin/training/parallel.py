@@ -6,11 +6,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from queue import Queue
 from typing import Any
 
-from dropin.core.errors import StoppedError
+from dropin.core.errors import InputError, StoppedError
 from dropin.training.reporters import (
     Board,
     Json,
@@ -19,7 +19,7 @@ from dropin.training.reporters import (
     screen_reporter,
 )
 
-__all__ = ["board_for", "cores", "raise_failures", "run_all", "show_state"]
+__all__ = ["board_for", "cores", "pin", "raise_failures", "run_all", "show_state"]
 
 LOCK_TIMEOUT = 120.0
 """Seconds that a run waits for one whose parent was killed. That one ends at its next report, when
@@ -31,6 +31,23 @@ def cores() -> list[int]:
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
+
+
+def pin(numbers: Sequence[int]) -> None:
+    """Let this process, and those that it starts, use some cores only.
+
+    Args:
+        numbers: The cores.
+
+    Raises:
+        InputError: If there is no such core, or the system cannot do this.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        raise InputError("Processes cannot be pinned to cores on this system.")
+    for core in numbers:
+        if core not in cores():
+            raise InputError(f"There is no core {core}: it can be {', '.join(map(str, cores()))}.")
+    os.sched_setaffinity(0, set(numbers))
 
 
 class _Worker:
@@ -88,26 +105,44 @@ class _Worker:
             self.errors += [line.rstrip() for line in errors]
 
 
-def run_all(jobs: Mapping[str, Sequence[str]], report: str = "auto") -> None:
+def run_all(
+    jobs: Mapping[str, Sequence[str]],
+    report: str = "auto",
+    *,
+    on_start: Callable[[str], None] | None = None,
+    on_end: Callable[[str, str], None] | None = None,
+) -> None:
     """Run several `dropin train` processes, as many at a time as there are cores.
 
     Ctrl-C (or SIGTERM) is passed on to all of them; each saves before it ends.
 
     Args:
-        jobs: The arguments of each run, by its name.
+        jobs: The arguments of each run, by its name, in the order in which they start.
         report: "auto", "lines", "json" or "none".
+        on_start: Called with the name of a run before its process starts.
+        on_end: Called with the name of a run that was not interrupted, and why it failed (nothing
+            if it is done). Its core stays free until this returns.
 
     Raises:
         StoppedError: If some of the runs failed; the others have been finished.
     """
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        _run_all(jobs, report)
+        _run_all(jobs, report, on_start or _ignore, on_end or _ignore)
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _run_all(jobs: Mapping[str, Sequence[str]], report: str) -> None:
+def _ignore(*_: str) -> None:
+    """Do nothing."""
+
+
+def _run_all(
+    jobs: Mapping[str, Sequence[str]],
+    report: str,
+    on_start: Callable[[str], None],
+    on_end: Callable[[str, str], None],
+) -> None:
     messages: Queue[Any] = Queue()
     waiting, free = list(jobs.items()), cores()
     working: list[_Worker] = []
@@ -121,23 +156,32 @@ def _run_all(jobs: Mapping[str, Sequence[str]], report: str) -> None:
             while waiting or working:
                 while waiting and free and not interrupted:
                     name, arguments = waiting.pop(0)
+                    on_start(name)
                     working.append(_Worker(name, arguments, free.pop(0), messages))
                 if not working:
                     break
-                heard = _next(messages, working)
-                if heard is None:
+                try:
+                    worker, message = messages.get()
+                except KeyboardInterrupt:
+                    interrupted = True
+                    _pass_on_interrupt(working)
+                    continue
+                if message["kind"] != "end":
+                    board.pass_on(worker.name, message)
+                    continue
+                working.remove(worker)
+                free.append(worker.core)
+                show_state(board, worker.name, worker.ended)
+                if worker.failure:
+                    failed[worker.name] = worker.failure
+                if worker.process.returncode == 130:
                     interrupted = True
                     continue
-                worker, message = heard
-                if message["kind"] == "end":
-                    working.remove(worker)
-                    free.append(worker.core)
-                    show_state(board, worker.name, worker.ended)
-                    if worker.failure:
-                        failed[worker.name] = worker.failure
-                    interrupted |= worker.process.returncode == 130
-                else:
-                    board.pass_on(worker.name, message)
+                try:
+                    on_end(worker.name, worker.failure)
+                except KeyboardInterrupt:
+                    interrupted = True
+                    _pass_on_interrupt(working)
         finally:
             for each in working:
                 each.process.terminate()
@@ -146,14 +190,10 @@ def _run_all(jobs: Mapping[str, Sequence[str]], report: str) -> None:
         raise KeyboardInterrupt
 
 
-def _next(messages: "Queue[Any]", working: Sequence[_Worker]) -> Any:
-    """Return the next message of a worker; None if interrupted, which is passed on to all."""
-    try:
-        return messages.get()
-    except KeyboardInterrupt:
-        for each in working:
-            each.process.send_signal(signal.SIGTERM)
-        return None
+def _pass_on_interrupt(working: Sequence[_Worker]) -> None:
+    """Ask all workers to save and end."""
+    for each in working:
+        each.process.send_signal(signal.SIGTERM)
 
 
 def raise_failures(failed: Mapping[str, str], number: int) -> None:

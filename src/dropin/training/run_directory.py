@@ -10,16 +10,13 @@ agent.safetensors        the agent of the latest checkpoint
 
 import fcntl
 import os
-import platform
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from dropin import __version__
 from dropin.agents import AGENT_FILE, Agent, describe, save_agent
 from dropin.core import registry
 from dropin.core.arrays import array_paths, from_arrays, to_arrays
@@ -30,6 +27,7 @@ from dropin.core.formats import RUN_FORMAT, check_format, upgrade_run_config
 from dropin.env import AnyEnv
 from dropin.training.chunk import RunState
 from dropin.training.config import NOT_IDENTITY, RunConfig
+from dropin.training.provenance import machine, versions
 from dropin.training.tables import Table
 
 __all__ = [
@@ -43,7 +41,6 @@ __all__ = [
     "run_env",
     "runs_in",
     "runs_of_one_kind",
-    "versions",
 ]
 
 KeepRule = int | Literal["all", "agents"]
@@ -51,7 +48,6 @@ KeepRule = int | Literal["all", "agents"]
 Keep = KeepRule | None
 """None: as the run was started, and three for a new one."""
 DEFAULT_KEEP = 3
-_PACKAGES = ("jax", "jaxlib", "equinox", "optax", "numpy", "safetensors")
 
 
 class RunDirectory:
@@ -91,8 +87,14 @@ class RunDirectory:
         self.check_free()
         check_keep(keep)
         self.path.mkdir(parents=True, exist_ok=True)
-        values = {"format": RUN_FORMAT, "config": config.to_dict(), "versions": versions()}
-        write_json(self.path / "run.json", {**values, "keep": keep or DEFAULT_KEEP})
+        values = {
+            "format": RUN_FORMAT,
+            "config": config.to_dict(),
+            "versions": versions(),
+            "machine": machine(),
+            "keep": keep or DEFAULT_KEEP,
+        }
+        write_json(self.path / "run.json", values)
 
     def keep(self, given: Keep) -> KeepRule:
         """Return how many checkpoints to keep from now on; as before if nothing is given."""
@@ -129,6 +131,11 @@ class RunDirectory:
             raise InputError(f"{path} does not describe a run.") from None
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
+
+    def ran_on(self) -> PlainDict:
+        """Return the versions and the machine that the run was started with, as far as known."""
+        stored = self._read()
+        return {name: stored.get(name) for name in ("versions", "machine")}
 
     def check_resumable(self) -> None:
         """Raise `InputError` if the run is too old to be resumed, by its format or its game."""
@@ -303,13 +310,6 @@ def check_keep(keep: Keep) -> None:
         raise InputError(f"Keep {keep} is too small: at least 1 checkpoint is kept.")
     if isinstance(keep, str) and keep not in ("all", "agents"):
         raise InputError(f"Keep {keep!r} is not a number of checkpoints, all or agents.")
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of everything that the bits of a run depend on."""
-    packages = {name: version(name) for name in _PACKAGES}
-    own = {"dropin": __version__, "python": platform.python_version()}
-    return own | packages | {"XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}
 
 
 def run_env(directory: Path, game: str | None = None, **other: Any) -> tuple[AnyEnv, RunConfig]:

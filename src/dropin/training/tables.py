@@ -11,7 +11,7 @@ from dropin.core.config import PlainMapping
 from dropin.core.files import write
 from dropin.core.formats import upgrade_columns
 
-__all__ = ["ESTIMATORS", "Table", "read_table"]
+__all__ = ["ESTIMATORS", "Table", "read_table", "write_table"]
 
 ESTIMATORS = {"fixed": "mean_return", "legacy": "legacy_mean_return"}
 """The estimators of returns, and the columns of `evaluation.csv` that hold them."""
@@ -60,6 +60,17 @@ class Table:
     def clear(self) -> None:
         """Remove all rows."""
         self.path.unlink(missing_ok=True)
+
+
+def write_table(path: Path, rows: Sequence[PlainMapping]) -> None:
+    """Write a whole table, atomically; the columns are those of the first row.
+
+    Args:
+        path: The file; one that exists is replaced.
+        rows: The rows, at least one.
+    """
+    cells = [["" if value is None else value for value in row.values()] for row in rows]
+    write(path, _lines([list(rows[0]), *cells]))
 
 
 def read_table(path: Path) -> list[dict[str, str]]:

@@ -23,8 +23,8 @@ from dropin.core.errors import InputError
 from dropin.core.files import file_checksum, read_arrays, write_arrays, write_json
 from dropin.evaluation.statistics import Estimate, estimate
 from dropin.training.loop import interruptible
+from dropin.training.provenance import versions
 from dropin.training.reporters import Pace
-from dropin.training.run_directory import versions
 
 __all__ = ["Measurement", "Recipe", "make_card", "make_once", "run_recipe"]
 

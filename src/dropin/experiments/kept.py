@@ -1,0 +1,177 @@
+"""Finished runs as they are kept in the repository: small tables, no checkpoints and no agents.
+
+run.json          settings, versions and machine of the run
+evaluation.csv    returns of the greedy policy at every checkpoint
+fresh.csv         returns of the last and of the best agent in episodes that were never used before
+"""
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from dropin._xla.cache import use_cache
+from dropin.core.config import PlainDict
+from dropin.core.errors import InputError
+from dropin.core.files import read_json, write_json
+from dropin.evaluation.curves import Row, select_rows
+from dropin.experiments.planning import StoredRun, identity
+from dropin.training.config import STRANGERS, RunConfig
+from dropin.training.evaluator import Evaluator
+from dropin.training.run_directory import RunDirectory
+from dropin.training.tables import write_table
+
+__all__ = [
+    "FRESH_EPISODES",
+    "FRESH_SEED",
+    "final_row",
+    "find_failures",
+    "fresh_evaluations",
+    "kept_name",
+    "publish",
+    "write_failure",
+]
+
+FRESH_SEED = 1_000_003
+"""The seed of the fresh episodes: no run is trained or evaluated with it."""
+FRESH_ENVS, FRESH_EPISODES = 80, 400
+"""Parallel environments, and episodes in all: whole rounds of the authors' estimator."""
+FAILURE = "failure.json"
+DECIMALS = 4
+
+
+def kept_name(config: RunConfig) -> Path:
+    """Return where a run is kept, as `lbf-gpl-q-reference/seed-0`.
+
+    Args:
+        config: The settings of the run. Whatever differs from those of table 2 is in the name.
+    """
+    words = [config.game, config.learner, config.rules]
+    if config.team_limit != RunConfig.team_limit:
+        words.append(f"limit-{config.team_limit}")
+    words += config.types or ()
+    words += [f"{name}-{value}" for name, value in sorted(config.game_settings.items())]
+    words += [config.openness] if config.openness else []
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(words))
+    return Path(name) / f"seed-{config.seed}"
+
+
+def fresh_evaluations(run: StoredRun) -> list[PlainDict]:
+    """Evaluate the last and the best agent of a finished run in fresh episodes.
+
+    The best agent is that of `StoredRun.best_step`. Choosing it among many noisy evaluations makes
+    its own evaluation too high; fresh episodes do not have this bias.
+
+    Args:
+        run: The run.
+
+    Returns:
+        Rows like those of `evaluation.csv`, with `last` or `best` in the column `agent`; none for
+        an agent that is not stored.
+    """
+    if FRESH_SEED in (run.config.seed, run.config.evaluation.seed):
+        raise InputError(f"{run.path} used the seed {FRESH_SEED}, so no episode of it is fresh.")
+    use_cache()
+    episodes = FRESH_EPISODES // FRESH_ENVS
+    how = dataclasses.replace(
+        run.config.evaluation, num_envs=FRESH_ENVS, episodes=episodes, seed=FRESH_SEED
+    )
+    evaluator = Evaluator(dataclasses.replace(run.config, evaluation=how))
+    steps = {"last": run.final_step, "best": run.best_step}
+    stored = set(steps.values()) & set(RunDirectory(run.path).steps_with_agent())
+    rows = {step: list(evaluator.rows(run.agent(step), step)) for step in sorted(stored)}
+    return [{**row, "agent": agent} for agent, step in steps.items() for row in rows.get(step, ())]
+
+
+def publish(run: StoredRun, results: Path) -> Path:
+    """Keep a finished run: write its small tables, evaluated in fresh episodes.
+
+    Args:
+        run: The run.
+        results: The directory of all kept runs.
+
+    Returns:
+        The directory in which the run is kept.
+
+    Raises:
+        InputError: If another run is kept there.
+    """
+    directory = results / kept_name(run.config)
+    files = RunDirectory(directory)
+    if files.exists:
+        if identity(files.config()) != identity(run.config):
+            raise InputError(f"{directory} holds a run of other settings than {run.path}.")
+        return directory
+    if fresh := fresh_evaluations(run):
+        write_table(directory / "fresh.csv", [_thin(row) for row in fresh])
+    greedy = [_thin(row) for row in run.evaluations if row["mode"] == "greedy"]
+    write_table(directory / "evaluation.csv", greedy)
+    about = read_json(run.path / "run.json")
+    # Written last: a directory with this file is complete.
+    write_json(directory / "run.json", {name: about[name] for name in about if name != "keep"})
+    (directory / FAILURE).unlink(missing_ok=True)
+    return directory
+
+
+def write_failure(config: RunConfig, reason: str, results: Path) -> None:
+    """Keep the reason why a run failed, until the run is done.
+
+    Args:
+        config: The settings of the run.
+        reason: The reason, a sentence.
+        results: The directory of all kept runs.
+    """
+    about = {"identity": identity(config), "reason": reason}
+    write_json(results / kept_name(config) / FAILURE, about)
+
+
+def find_failures(roots: Sequence[Path]) -> dict[str, str]:
+    """Find why runs failed.
+
+    Args:
+        roots: Where to search.
+
+    Returns:
+        The reasons, by the identity of the run.
+    """
+    files = [file for root in roots for file in sorted(root.rglob(FAILURE))]
+    found = [read_json(file) for file in files]
+    return {each["identity"]: each["reason"] for each in found}
+
+
+def final_row(
+    run: StoredRun, agent: str, team_limit: int, teammates: str = STRANGERS
+) -> Row | None:
+    """Return the final evaluation of a kept run: in fresh episodes, if it has them.
+
+    Args:
+        run: The run.
+        agent: `last` or `best`.
+        team_limit: The team limit of the evaluation.
+        teammates: Whom the agent played with, `strangers` or `partners`.
+
+    Returns:
+        The row. Without fresh episodes it is that of the last checkpoint for the last agent, and
+        None for the best one: its own evaluation is too high, because it was chosen by it.
+    """
+    fresh = select_rows(
+        run.fresh_evaluations, team_limit=team_limit, mode="greedy", teammates=teammates
+    )
+    found = [row for row in fresh if row["agent"] == agent]
+    if not found and agent == "last":
+        rows = run.greedy_evaluations(team_limit, teammates)
+        found = [row for row in rows if int(row["step"]) == run.final_step]
+    return found[0] if found else None
+
+
+def _thin(row: PlainDict | Row) -> PlainDict:
+    """Return a row with numbers of few decimals."""
+    return {name: _rounded(value) for name, value in row.items()}
+
+
+def _rounded(value: object) -> object:
+    try:
+        number = float(str(value))
+    except ValueError:
+        return value
+    return int(number) if number.is_integer() else round(number, DECIMALS)

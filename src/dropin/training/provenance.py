@@ -1,0 +1,32 @@
+"""What a run was made with: versions, flags and the machine."""
+
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+from dropin import __version__
+
+__all__ = ["machine", "processor", "versions"]
+
+_PACKAGES = ("jax", "jaxlib", "equinox", "optax", "numpy", "safetensors")
+_PROCESSOR_INFO = Path("/proc/cpuinfo")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of everything that the bits of a run depend on."""
+    packages = {name: version(name) for name in _PACKAGES}
+    own = {"dropin": __version__, "python": platform.python_version()}
+    return own | packages | {"XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}
+
+
+def processor() -> str:
+    """Return the name of the processor."""
+    lines = _PROCESSOR_INFO.read_text().splitlines() if _PROCESSOR_INFO.exists() else []
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown processor"
+
+
+def machine() -> str:
+    """Return the name of the processor and the number of cores, as `AMD EPYC, 2 cores`."""
+    return f"{processor()}, {os.cpu_count()} cores"
