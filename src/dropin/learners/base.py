@@ -23,6 +23,7 @@ from dropin.core.observation import Interface, Observation
 from dropin.learners.config import LearnerConfig
 from dropin.models import tape
 from dropin.models.agent_model import AgentModel
+from dropin.models.relational import GraphKind
 from dropin.models.tape import Tape
 from dropin.models.type_inference import FeedforwardTypeNetwork, TypeMemory, TypeNetwork
 
@@ -170,7 +171,11 @@ class TeammateModel(eqx.Module):
 
     @classmethod
     def create(
-        cls, interface: Interface, config: LearnerConfig, *keys: PRNGKeyArray
+        cls,
+        interface: Interface,
+        config: LearnerConfig,
+        *keys: PRNGKeyArray,
+        graph: GraphKind = "complete",
     ) -> "TeammateModel":
         """Make a model with new weights.
 
@@ -178,6 +183,7 @@ class TeammateModel(eqx.Module):
             interface: The features and actions of the game.
             config: The sizes.
             *keys: Two random keys.
+            graph: Which agents send messages to one another.
         """
         model = AgentModel(
             config.type_vector_size,
@@ -185,6 +191,7 @@ class TeammateModel(eqx.Module):
             config.embedding_size,
             config.readout_hidden_size,
             len(interface.actions),
+            graph,
             key=keys[1],
         )
         return cls(make_type_network(config, num_features(interface), keys[0]), model)

@@ -38,7 +38,7 @@ from dropin.models.coordination import (
     optimistic_values,
 )
 
-__all__ = ["SPECS", "GPLConfig", "GPLNetwork", "GPLValueNetwork", "action_values"]
+__all__ = ["GPL_SIZES", "SPECS", "GPLConfig", "GPLNetwork", "GPLValueNetwork", "action_values"]
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def action_values(
     return jnp.mean(each, axis=0)
 
 
-_SIZES = {"fortattack": {**FORTATTACK_SIZES, "utility_hidden_size": 128, "rank": 6}}
+GPL_SIZES = {"fortattack": {**FORTATTACK_SIZES, "utility_hidden_size": 128, "rank": 6}}
 
 SPECS = (
     LearnerSpec(
@@ -152,7 +152,7 @@ SPECS = (
         summary="graph-based policy learning, epsilon-greedy",
         settings=GPLConfig,
         make=partial(ValueLearner, GPLNetwork),
-        defaults=_SIZES,
+        defaults=GPL_SIZES,
         fixed={"policy": "q"},
         steps_per_second=5700,
     ),
@@ -161,7 +161,7 @@ SPECS = (
         summary="graph-based policy learning, Boltzmann policy",
         settings=GPLConfig,
         make=partial(ValueLearner, GPLNetwork),
-        defaults=_SIZES,
+        defaults=GPL_SIZES,
         fixed={"policy": "spi"},
         steps_per_second=5500,
     ),

@@ -17,7 +17,7 @@ from dropin._xla.random import categorical, split
 from dropin.core.metrics import Mean, Metric
 from dropin.core.observation import TimeStep
 from dropin.env import AnyEnv
-from dropin.learners.base import LearnerInput, Memory, RecordedStep, ValueNetwork
+from dropin.learners.base import LearnerInput, Memory, Prediction, RecordedStep, ValueNetwork
 from dropin.learners.common import (
     EnvCarry,
     epsilon_greedy,
@@ -114,19 +114,31 @@ class ValueLearner(NetworkLearner[Config]):
         taken = jax.vmap(jax.vmap(network.value.value_of_taken))(
             predictions, steps.actions, steps.acted
         )
-        value_loss = jnp.mean((taken - targets) ** 2)
-        loss = value_loss
-        metrics: dict[str, Metric] = {"value_loss": Mean.of(value_loss)}
+        loss, metrics = self.value_loss(predictions, steps, (taken - targets) ** 2)
         if predictions.teammate_logits is not None:
             each = jax.vmap(jax.vmap(agent_model_loss))
             nll, correct, count = map(
                 jnp.sum, each(predictions.teammate_logits, steps.actions, steps.acted)
             )
             count = jnp.maximum(count, 1.0)  # Nobody but the learner may be there.
-            loss = value_loss + nll / count
+            loss = loss + nll / count
             metrics["prediction_loss"] = Mean.of(nll / count)
             metrics["prediction_accuracy"] = Mean.of(correct / count)
         return loss, metrics
+
+    def value_loss(
+        self, predictions: Prediction, steps: TimeStep, errors: Float[Array, "time env"]
+    ) -> tuple[Float[Array, ""], dict[str, Metric]]:
+        """Return the loss of the values: by default the mean of the squared errors. Also metrics.
+
+        Args:
+            predictions: What the networks predicted, with leading axes [time, env].
+            steps: The steps, with the same axes.
+            errors: The squared error of the value of the actions taken in each step.
+        """
+        del predictions, steps
+        loss = jnp.mean(errors)
+        return loss, {"value_loss": Mean.of(loss)}
 
     def collect_rollout(
         self, env: AnyEnv, state: ValueTrainState, key: PRNGKeyArray

@@ -6,7 +6,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from dropin._xla.random import subkeys
 from dropin.models.layers import MLP
-from dropin.models.relational import RelationalBlock
+from dropin.models.relational import GraphKind, RelationalBlock
 
 __all__ = ["AgentModel", "action_probs"]
 
@@ -23,6 +23,7 @@ class AgentModel(eqx.Module):
         embedding_size: Size of an embedding.
         readout_size: Size of the hidden layer of the readout network.
         num_actions: Number of actions.
+        graph: Which agents send messages to one another.
         key: A random key for the initial weights.
     """
 
@@ -36,12 +37,13 @@ class AgentModel(eqx.Module):
         embedding_size: int,
         readout_size: int,
         num_actions: int,
+        graph: GraphKind = "complete",
         *,
         key: PRNGKeyArray,
     ):
         message_key, node_key, readout_key = subkeys(key, 3)
         self.block = RelationalBlock(
-            type_size, hidden_size, embedding_size, keys=(message_key, node_key)
+            type_size, hidden_size, embedding_size, keys=(message_key, node_key), graph=graph
         )
         self.readout = MLP([embedding_size, readout_size, num_actions], key=readout_key)
 

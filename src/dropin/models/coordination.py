@@ -7,12 +7,12 @@ The pairwise utilities of all actions are never stored. They are products of low
 sums and expectations of them are computed from the factors (Eq. 7).
 """
 
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from dropin._xla.random import subkeys
 from dropin._xla.rows import add_row, matmul_rows
@@ -24,6 +24,7 @@ __all__ = [
     "CoordinationGraph",
     "PairFactors",
     "PairInput",
+    "PairTerms",
     "Utilities",
     "joint_action_value",
     "marginal_action_values",
@@ -187,13 +188,35 @@ class AgentFactors(eqx.Module):
         return self.values[j] @ self.values[k].T
 
 
+class PairTerms(Protocol):
+    """Pairwise utilities in some form, with what the joint action value needs of them."""
+
+    def expected(self, probs: Float[Array, "slot action"]) -> PyTree:
+        """Return what the sums below need of action probabilities, or of one-hot actions."""
+        ...
+
+    def sum_over_pairs(self, expected: Any, members: Bool[Array, " slot"]) -> Float[Array, ""]:
+        """Return the sum of the expected utilities of all unordered pairs of members."""
+        ...
+
+    def sum_over_learner_pairs(
+        self, expected: Any, members: Bool[Array, " slot"]
+    ) -> Float[Array, " action"]:
+        """Return, for each action of the learner, the sum over its pairs with members."""
+        ...
+
+    def pair_utility(self, j: int, k: int) -> Float[Array, "action action"]:
+        """Return Q^jk for all pairs of actions (Eq. 7)."""
+        ...
+
+
 class Utilities(eqx.Module):
     """All terms of the joint action value in one state."""
 
     individual: Float[Array, "slot action"]
     """The individual utilities Q^j(a) (Eq. 6)."""
-    factors: PairFactors | AgentFactors
-    """The factors of the pairwise utilities Q^jk(a, b) (Eq. 7)."""
+    factors: PairTerms
+    """The pairwise utilities Q^jk(a, b) (Eq. 7), as a rule by their factors."""
 
 
 class CoordinationGraph(eqx.Module):
