@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dropin.core.errors import InputError, unknown
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RULES",
+    "AgentSpec",
     "ExperimentSpec",
     "GameSpec",
     "LearnedPolicy",
@@ -214,6 +216,16 @@ class LearnerSpec(_Spec):
             **changes: Settings that differ from the defaults.
         """
         return self.settings(**{**self.defaults.get(game, {}), **self.fixed, **changes})
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSpec(_Spec):
+    """A trained agent that comes with a package. Its name is `game/name`, as `lbf/gpl-q`."""
+
+    directory: Path = None  # pyright: ignore[reportAssignmentType]
+    """The run that made it: a directory with its `run.json` and `agent.safetensors`."""
+    card: Path | None = field(default=None, metadata={"optional": True})
+    """A JSON file that says how it was made and how well it does."""
 
 
 @dataclass(frozen=True, kw_only=True)
