@@ -6,15 +6,17 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from dropin.arena.ahead import Ahead
-from dropin.arena.config import RoomConfig
 from dropin.arena.people import Person
 from dropin.arena.protocol import encode
 from dropin.arena.rounds import Recorder, Round
 from dropin.arena.timeline import Playable, Shown, Timeline, present_slots
 from dropin.core.config import PlainDict, to_dict
+
+if TYPE_CHECKING:
+    from dropin.arena.config import RoomConfig
 
 __all__ = ["Play", "Prepared"]
 
@@ -46,7 +48,7 @@ class Play:
     def __init__(
         self,
         name: str,
-        config: RoomConfig,
+        config: "RoomConfig",
         workers: Executor,
         *,
         round: Round | None = None,
@@ -181,8 +183,7 @@ class Play:
         before, after = timeline.owners[-1], self._owners(timeline.current)
         if timeline.current.done or before == after:
             return False
-        # The learner goes on by itself when a person gives its place back.
-        gone = [slot for slot in before if slot not in after and slot > 0]
+        gone = [slot for slot in before if slot not in after]
         change = {
             "joined": [slot for slot in after if before.get(slot) != after[slot]],
             "replaced": gone if self.config.on_leave == "type" else [],

@@ -9,11 +9,11 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from dropin.arena.config import RoomConfig
 from dropin.arena.people import Person, player_in
 from dropin.arena.play import Play, Prepared
 from dropin.arena.protocol import Limits, Message, encode
@@ -21,6 +21,9 @@ from dropin.arena.rounds import Recorder, Round
 from dropin.arena.timeline import present_slots
 from dropin.core.config import not_none
 from dropin.core.errors import InputError
+
+if TYPE_CHECKING:
+    from dropin.arena.config import RoomConfig
 
 __all__ = ["EPISODE_PAUSE", "Room"]
 
@@ -40,7 +43,7 @@ class Room(Play):
         name: The id of the room.
         config: What is played, and the clock.
         workers: The worker threads.
-        prepare: Makes and compiles what is played; called in a worker thread.
+        prepare: Makes and compiles what is played.
         limits: How many people may be there, and so on.
         round: The round of a study that is played here, if it is one.
         recorder: Writes the episodes to files, if they are recorded.
@@ -50,10 +53,10 @@ class Room(Play):
     def __init__(
         self,
         name: str,
-        config: RoomConfig,
+        config: "RoomConfig",
         workers: Executor,
         *,
-        prepare: Callable[[], Prepared],
+        prepare: Callable[[], Awaitable[Prepared]],
         limits: Limits | None = None,
         round: Round | None = None,
         recorder: Recorder | None = None,
@@ -136,7 +139,7 @@ class Room(Play):
     async def run(self) -> None:
         """Play until the room is closed. What goes wrong closes this room alone."""
         try:
-            self.prepared = await self.compute(self._prepare)
+            self.prepared = await self._prepare()
             await self.start_episode(self.config.seed)
             while not self.closed:
                 due = self._due()

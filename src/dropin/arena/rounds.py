@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from dropin.arena.config import RoomConfig
 from dropin.arena.people import Keys, Person
 from dropin.arena.timeline import Shown, Timeline
 from dropin.core.config import PlainDict, PlainMapping
+
+if TYPE_CHECKING:
+    from dropin.arena.config import RoomConfig
 
 __all__ = ["EpisodeResult", "Recorder", "Round"]
 
@@ -15,7 +17,7 @@ __all__ = ["EpisodeResult", "Recorder", "Round"]
 class Recorder(Protocol):
     """Writes the episodes of a room to files. Only `finish` may take long."""
 
-    def start(self, config: RoomConfig, seed: int, moment: Shown) -> None:
+    def start(self, config: "RoomConfig", seed: int, moment: Shown) -> None:
         """Begin an episode.
 
         Args:
