@@ -15,6 +15,9 @@ from dropin.arena.protocol import Bucket, Limits
 from dropin.arena.room import Room
 from dropin.arena.rounds import Recorder, Round
 from dropin.arena.security import Access, RefusedError
+from dropin.arena.study import Study
+from dropin.arena.study_desk import StudyDesk
+from dropin.arena.study_store import StudyStore
 from dropin.core.config import PlainDict, PlainMapping, to_dict
 
 if TYPE_CHECKING:
@@ -41,8 +44,8 @@ class Options:
     """Where episodes are written."""
     replay: Path | None = None
     """A recording to show."""
-    study: Path | None = None
-    """The file of a study."""
+    study: Study | None = None
+    """A study to lead participants through; its results go to `record`."""
     access: Access = field(default_factory=Access)
     limits: Limits = field(default_factory=Limits)
 
@@ -70,6 +73,11 @@ class Hub:
         self._preparer = ThreadPoolExecutor(1, "dropin-compile")
         self._creation = Bucket(self.limits.rooms_per_minute / 60, self.limits.rooms)
         self._loaded: asyncio.Future[tuple[Catalogue, PlainDict]] | None = None
+        self.desk: StudyDesk | None = None
+        if options.study is not None and options.record is not None:
+            store = StudyStore(options.record)
+            store.claim(options.study)
+            self.desk = StudyDesk(options.study, store, self)
 
     # Start and end.
 
@@ -95,6 +103,10 @@ class Hub:
 
         use_cache()
         catalogue = Catalogue(self.options.agents)
+        if self.desk is not None:
+            self.desk.study = self.desk.study.with_agents(catalogue.add_agent)
+            for values in self.desk.study.all_rooms():
+                catalogue.room_config(values)
         room = dict(self.options.room)
         room.setdefault("agent", catalogue.default_agent(room.get("game")))
         config = catalogue.room_config(room)
@@ -110,7 +122,8 @@ class Hub:
     async def describe(self) -> PlainDict:
         """Return what can be chosen as browsers are told of it."""
         described = (await self._wait_until_loaded())[1]
-        return {**described, "replay": self.replay_room}
+        study = None if self.options.study is None else {"title": self.options.study.title}
+        return {**described, "replay": self.replay_room, "study": study}
 
     async def _wait_until_loaded(self) -> "tuple[Catalogue, PlainDict]":
         if self._loaded is None:
@@ -143,6 +156,8 @@ class Hub:
             InputError: If the config cannot be used.
             RefusedError: If there are too many rooms.
         """
+        if self.desk is not None:
+            raise RefusedError(403, "This server leads through a study: no other rooms are opened.")
         if len(self.rooms) >= self.limits.rooms:
             raise RefusedError(503, f"All {self.limits.rooms} rooms are in use: try again later.")
         if not self._creation.take():
