@@ -32,6 +32,8 @@ class FakeMoment:
     arrived: tuple[int, ...] = ()
     actions: tuple[int | None, ...] = (None,) * SLOTS
     seed: int = 0
+    filling: int = 0
+    """Characters that make the frame larger."""
 
     @property
     def frame(self) -> PlainDict:
@@ -39,7 +41,8 @@ class FakeMoment:
             {"slot": slot, "present": there, "arrived": slot in self.arrived, "type": "T"}
             for slot, there in enumerate(self.present)
         ]
-        return {"step": self.step, "agents": agents, "actions": list(self.actions)}
+        filling = {"filling": "x" * self.filling} if self.filling else {}
+        return {"step": self.step, "agents": agents, "actions": list(self.actions), **filling}
 
 
 @dataclass
@@ -50,13 +53,14 @@ class FakeTeam:
     away: range = range(4, 7)
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     fails_at: int | None = None
+    filling: int = 0
 
     def _present(self, step: int) -> tuple[bool, ...]:
         return (True, True, step not in self.away)
 
     def reset(self, seed: int) -> FakeMoment:
         self.calls.append(("reset", seed))
-        return FakeMoment(0, False, 0.0, self._present(0), seed=seed)
+        return FakeMoment(0, False, 0.0, self._present(0), seed=seed, filling=self.filling)
 
     def step(self, moment: FakeMoment, forced: Mapping[int, int]) -> FakeMoment:
         self.calls.append(("step", moment.step, dict(forced)))

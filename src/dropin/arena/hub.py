@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -59,9 +59,16 @@ class Hub:
 
     Args:
         options: What the server is started with.
+        make_catalogue: Makes what can be chosen from the agents of the options; `Catalogue` if it
+            is not given.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(
+        self,
+        options: Options,
+        make_catalogue: "Callable[[Sequence[str]], Catalogue] | None" = None,
+    ) -> None:
+        self._make_catalogue = make_catalogue
         self.options, self.limits = options, options.limits
         self.rooms: dict[str, Room] = {}
         self.connections = 0
@@ -98,11 +105,14 @@ class Hub:
         self._sweeper = loop.create_task(self._sweep())
 
     def _load(self) -> "tuple[Catalogue, PlainDict]":
-        from dropin._xla.cache import use_cache
-        from dropin.arena.catalogue import Catalogue
+        make_catalogue = self._make_catalogue
+        if make_catalogue is None:
+            from dropin._xla.cache import use_cache
+            from dropin.arena.catalogue import Catalogue
 
-        use_cache()
-        catalogue = Catalogue(self.options.agents)
+            use_cache()
+            make_catalogue = Catalogue
+        catalogue = make_catalogue(self.options.agents)
         if self.desk is not None:
             self.desk.study = self.desk.study.with_agents(catalogue.add_agent)
             for values in self.desk.study.all_rooms():
