@@ -97,8 +97,10 @@ class FrameMaker:
         self, state: AnyEnvState, outcome: TimeStep, previous: AnyEnvState
     ) -> dict[str, Any]:
         """Return the part of a frame that is about the last step."""
-        acted, present, arrived = outcome.acted, np.asarray(state.game.present), state.arrived
-        rewards = shorten(outcome.rewards)
+        acted, present, arrived = (
+            np.asarray(each) for each in (outcome.acted, state.game.present, state.arrived)
+        )
+        rewards = shorten(np.asarray(outcome.rewards))
         # A slot can be left and taken by somebody else in the same step.
         left = np.flatnonzero(acted & (~present | arrived)).tolist()
         entered = np.flatnonzero(arrived).tolist()
@@ -159,18 +161,19 @@ class FrameMaker:
             `edges` as `[slot, slot, weight]`. A part that the learner does not have is null. None
             if it has none of them.
         """
-        if mind.q_values is None:
+        values, probs, individual, edges = (
+            None if part is None else np.asarray(part)
+            for part in (mind.q_values, mind.teammate_probs, mind.individual, mind.edges)
+        )
+        if values is None:
             return None
         others = present.copy()
         others[0] = False
-        probs, edges = mind.teammate_probs, mind.edges
         return {
-            "q": shorten(mind.q_values),
+            "q": shorten(values),
             "chosen": int(mind.chosen),
             "probs": None if probs is None else _where(others, shorten(probs)),
-            "individual": None
-            if mind.individual is None
-            else _where(present, shorten(mind.individual)),
+            "individual": None if individual is None else _where(present, shorten(individual)),
             "edges": None if edges is None else _edges(present, shorten(edges)),
             "points": None if points is None else _where(present, shorten(points)),
             "accuracy": None if probs is None else _where(others, [list(row) for row in accuracy]),
@@ -206,5 +209,7 @@ def shorten(values: np.ndarray) -> list[Any]:
     size = np.abs(exact)
     exponent = np.floor(np.log10(np.where((size > 0) & (size < np.inf), size, 1.0)))
     scale = 10.0 ** (_DIGITS - 1 - exponent)
-    short, finite = np.round(exact * scale) / scale, np.isfinite(exact)
-    return short.tolist() if finite.all() else np.where(finite, short, None).tolist()
+    short = np.round(exact * scale) / scale
+    if np.isfinite(short).all():
+        return short.tolist()
+    return np.where(np.isfinite(short), short.astype(object), np.array(None)).tolist()

@@ -42,16 +42,19 @@ class Packing(Generic[Tree]):
     """
 
     def __init__(self, template: Tree):
+        self.template = template
         leaves, self._structure = jax.tree.flatten(template)
-        lengths: dict[str, int] = {}
-        places: list[tuple[str, int, int, tuple[int, ...], Any]] = []
+        names, lengths = list[str](), list[int]()
+        self._places: list[_Place] = []
         for leaf in leaves:
             bits = jax.eval_shape(to_bits, leaf)
-            name, start = str(bits.dtype), lengths.get(str(bits.dtype), 0)
-            lengths[name] = start + bits.size
-            places.append((name, start, lengths[name], bits.shape, leaf))
-        names = list(lengths)
-        self._places = [_Place(names.index(name), *rest) for name, *rest in places]
+            if str(bits.dtype) not in names:
+                names.append(str(bits.dtype))
+                lengths.append(0)
+            vector = names.index(str(bits.dtype))
+            start = lengths[vector]
+            lengths[vector] += bits.size
+            self._places.append(_Place(vector, start, lengths[vector], bits.shape, leaf))
         self._vectors = len(names)
 
     def pack(self, tree: Tree) -> Packed:

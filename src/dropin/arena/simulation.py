@@ -16,13 +16,14 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
+from dropin.analysis.mind import Mind
 from dropin.arena.frames import Accuracy, Frame, FrameMaker, shorten
 from dropin.arena.packing import Packed
-from dropin.arena.programs import Core, Thought, programs_for
+from dropin.arena.programs import Seen, Thought, mind_programs, team_programs
 from dropin.arena.projection import Projection, fit_projection
 from dropin.core.errors import InputError
-from dropin.core.observation import TimeStep
-from dropin.env import AnyEnv
+from dropin.core.observation import Observation, TimeStep
+from dropin.env import AnyEnv, AnyEnvState
 from dropin.policies import Policy
 
 __all__ = ["Moment", "Simulation"]
@@ -45,22 +46,20 @@ class Moment:
     """The moment as JSON can hold it, see `dropin.arena.frames.FrameMaker.frame`."""
     accuracy: Accuracy
     """For each slot how many actions were predicted, and how many there were, since it arrived."""
-    core: Packed
-    """All that the rest of the episode depends on, besides the memory."""
-    memory: Packed
-    """The learner's memory after this state."""
+    seen: Seen
+    """The state, packed, with the learner's observation and the key of what comes."""
     before: Packed
     """The learner's memory before this state."""
-    thought: Packed
-    """What the learner sees and computes."""
-    outcome: Packed | None
+    thought: Thought
+    """What the learner has chosen to do, its memory after this state, and what it computed."""
+    outcome: Packed | None = None
     """What the last step led to; None at the start."""
 
     @property
     def digest(self) -> str:
-        """A checksum of everything that the rest of the episode depends on but the memory."""
+        """A checksum of the state, of the key, and of what the learner has chosen."""
         whole = hashlib.blake2b(digest_size=12)
-        for vector in self.core:
+        for vector in (*self.seen[0], self.thought[0]):
             whole.update(np.asarray(vector).tobytes())
         return whole.hexdigest()
 
@@ -68,16 +67,19 @@ class Moment:
 class Simulation:
     """An environment and whoever plays the learner.
 
+    All simulations of one game, number of slots and pool share their compiled programs, and so do
+    all with the same kind of learner.
+
     Args:
         env: The environment.
-        policy: The policy of slot 0. The environment's weights and parameters may differ between
-            simulations that share their compiled programs.
+        policy: The policy of slot 0.
         mind: Whether moments tell what the learner computes.
     """
 
     def __init__(self, env: AnyEnv, policy: Policy, *, mind: bool = True):
         self.env, self.policy = env, policy
-        self._programs, self._params = programs_for(env, policy, mind=mind)
+        self._team, self._env_params = team_programs(env)
+        self._learner, self._policy_params = mind_programs(self._team, env, policy, mind=mind)
         self._frames = FrameMaker(env)
         self._num_actions = len(env.game.actions)
         self._unknown: Accuracy = ((0, 0),) * env.slots
@@ -88,12 +90,13 @@ class Simulation:
         Args:
             seed: The same seed gives the same episode.
         """
-        before, result = self._programs.reset(self._params, _key_bits(seed))
-        core, memory, thought, types = result
-        state = self.core(core).state
-        mind = self._mind(thought, types, state.game.present, self._unknown)
+        seen = self._team.reset(self._env_params, _key_bits(seed))
+        before = self._learner.init(self._policy_params)
+        thought, types = self._think(seen, before)
+        state = self._state(seen)
+        mind = self._mind_frame(thought, types, state, self._unknown)
         frame = self._frames.frame(state, mind, step=0, score=0.0)
-        return Moment(0, False, 0.0, frame, self._unknown, core, memory, before, thought, None)
+        return Moment(0, False, 0.0, frame, self._unknown, seen, before, thought)
 
     def step(self, moment: Moment, forced: Mapping[int, int]) -> Moment:
         """Take a step.
@@ -108,33 +111,22 @@ class Simulation:
         """
         if moment.done:
             raise InputError(f"The episode ended at step {moment.step}: there is no next one.")
-        packed, (core, memory, thought, types) = self._programs.step(
-            self._params, moment.core, moment.memory, self._forced(forced)
-        )
-        outcome, previous = self.time_step(packed), self.core(moment.core).state
-        state = self.core(core).state
-        accuracy = self._next_accuracy(moment, outcome, state.arrived)
+        core, (action, memory, _) = moment.seen[0], moment.thought
+        packed, seen = self._team.step(self._env_params, core, action, self._forced(forced))
+        thought, types = self._think(seen, memory)
+        outcome, state = self._team.time_step.unpack(_as_numpy(packed)), self._state(seen)
+        accuracy = self._next_accuracy(moment, outcome, state)
         score = moment.score + float(outcome.rewards[0])
         frame = self._frames.frame(
             state,
-            self._mind(thought, types, state.game.present, accuracy),
+            self._mind_frame(thought, types, state, accuracy),
             step=moment.step + 1,
             score=score,
             outcome=outcome,
-            previous=previous,
+            previous=self._state(moment.seen),
         )
-        return Moment(
-            step=moment.step + 1,
-            done=bool(outcome.terminated | outcome.truncated),
-            score=score,
-            frame=frame,
-            accuracy=accuracy,
-            core=core,
-            memory=memory,
-            before=moment.memory,
-            thought=thought,
-            outcome=packed,
-        )
+        done = frame["done"]
+        return Moment(moment.step + 1, done, score, frame, accuracy, seen, memory, thought, packed)
 
     def step_each(self, moment: Moment, forced: Mapping[int, int], slot: int) -> list[Moment]:
         """Take a step for each action of one slot.
@@ -150,7 +142,8 @@ class Simulation:
         Returns:
             What `step` returns for each action.
         """
-        return [self.step(moment, {**forced, slot: a}) for a in range(self._num_actions)]
+        actions = range(self._num_actions)
+        return [self.step(moment, {**forced, slot: action}) for action in actions]
 
     def change(
         self,
@@ -175,40 +168,32 @@ class Simulation:
 
         Returns:
             A moment of the same step.
+
+        Raises:
+            InputError: If the episode has ended, or there is no such slot.
         """
-        present = np.asarray(self.core(moment.core).state.game.present)
+        if moment.done:
+            raise InputError(f"The episode ended at step {moment.step}: nobody comes or goes.")
+        present = np.asarray(self._state(moment.seen).game.present)
         leaving = self._may_leave(present, left)
         replacing = {*replaced, *left} - leaving
         masks = [self._mask(slots) & present for slots in (joined, replacing, leaving)]
-        core, memory, thought, types = self._programs.change(
-            self._params, moment.core, moment.before, *masks
-        )
-        state = self.core(core).state
-        accuracy = tuple(
-            (0, 0) if arrived else old
-            for arrived, old in zip(state.arrived.tolist(), moment.accuracy, strict=True)
-        )
-        mind = self._mind(thought, types, state.game.present, accuracy)
-        new = self._frames.frame(state, mind, step=moment.step, score=moment.score)
+        seen = self._team.change(self._env_params, moment.seen[0], *masks)
+        thought, types = self._think(seen, moment.before)
+        state = self._state(seen)
+        arrived = np.asarray(state.arrived).tolist()
+        pairs = zip(arrived, moment.accuracy, strict=True)
+        accuracy = tuple((0, 0) if new else counts for new, counts in pairs)
+        mind = self._mind_frame(thought, types, state, accuracy)
+        frame = self._frames.frame(state, mind, step=moment.step, score=moment.score)
         came, went = (np.flatnonzero(mask).tolist() for mask in (masks[0] | masks[1], masks[2]))
         return replace(
             moment,
-            frame=self._frames.changed(moment.frame, new, came, went),
+            frame=self._frames.changed(moment.frame, frame, came, went),
             accuracy=accuracy,
-            core=core,
-            memory=memory,
+            seen=seen,
             thought=thought,
         )
-
-    def _may_leave(self, present: Bool[np.ndarray, " slot"], left: Collection[int]) -> set[int]:
-        """Return who of those that want to leave can, the lowest slots first."""
-        remaining, leaving = set(np.flatnonzero(present).tolist()) - {0}, set[int]()
-        for slot in sorted(remaining.intersection(left)):
-            side = self.env.sides[slot]
-            if any(self.env.sides[other] == side for other in remaining - {slot}):
-                remaining.discard(slot)
-                leaving.add(slot)
-        return leaving
 
     def pair_table(self, moment: Moment, a: int, b: int) -> list[list[float]]:
         """Return the pairwise utilities of two agents (Eq. 7).
@@ -221,79 +206,108 @@ class Simulation:
         Raises:
             InputError: If the learner has no pairwise utilities, or these are no two agents.
         """
-        if a == b or not all(self._is_present(moment, slot) for slot in (a, b)):
-            raise InputError(f"There is no pair of slots {a} and {b} now.")
-        tables = self._programs.pairs(self._params, moment.core, moment.before)
+        agents = moment.frame["agents"]
+        known = [0 <= slot < len(agents) and agents[slot]["present"] for slot in (a, b)]
+        if a == b or not all(known):
+            raise InputError(f"There is no pair of agents in slots {a} and {b} at this step.")
+        _, observation, key = moment.seen
+        tables = self._learner.pairs(self._policy_params, observation, key, moment.before)
         if tables is None:
             raise InputError("This learner has no pairwise utilities.")
         return shorten(np.asarray(tables)[a, b])
 
-    def _is_present(self, moment: Moment, slot: int) -> bool:
-        return 0 <= slot < self.env.slots and bool(moment.frame["agents"][slot]["present"])
-
     def warm_up(self) -> None:
         """Compile everything, so that no later call takes long."""
-        moment = self.change(self.reset(0))
-        self.step(moment, {})
-        self._programs.pairs(self._params, moment.core, moment.before)
+        moment = self.reset(0)
+        self.step(self.change(moment), {})
+        self._learner.pairs(self._policy_params, *moment.seen[1:], moment.before)
 
-    def core(self, packed: Packed) -> Core:
-        """Return the core of a moment with NumPy arrays."""
-        return self._programs.core.unpack(_as_numpy(packed))
+    def observation(self, moment: Moment) -> Observation:
+        """Return what the learner sees, as NumPy arrays."""
+        return self._team.observation.unpack(_as_numpy(moment.seen[1]))
 
-    def thought(self, packed: Packed) -> Thought:
-        """Return what the learner sees and computes in a moment with NumPy arrays."""
-        return self._programs.thought.unpack(_as_numpy(packed))
+    def mind(self, moment: Moment) -> Mind:
+        """Return what the learner computes, without type vectors, as NumPy arrays."""
+        return self._learner.mind.unpack(_as_numpy(moment.thought[2]))
 
-    def time_step(self, packed: Packed) -> TimeStep:
-        """Return what the last step of a moment led to with NumPy arrays."""
-        return self._programs.time_step.unpack(_as_numpy(packed))
+    def state(self, moment: Moment) -> AnyEnvState:
+        """Return the state of the environment, as NumPy arrays."""
+        return self._state(moment.seen)
 
-    def _mind(
+    def time_step(self, moment: Moment) -> TimeStep | None:
+        """Return what the last step led to, as NumPy arrays; None at the start of an episode."""
+        if moment.outcome is None:
+            return None
+        return self._team.time_step.unpack(_as_numpy(moment.outcome))
+
+    def _state(self, seen: Seen) -> AnyEnvState:
+        return self._team.core.unpack(_as_numpy(seen[0])).state
+
+    def _think(
+        self, seen: Seen, memory: Packed
+    ) -> tuple[Thought, Float[Array, "slot type"] | None]:
+        """Let the learner choose; also return the type vectors."""
+        core, observation, key = seen
+        needed = core if self._learner.needs_core else ()
+        *thought, types = self._learner.think(self._policy_params, needed, observation, key, memory)
+        return tuple(thought), types  # pyright: ignore[reportReturnType]
+
+    def _mind_frame(
         self,
-        thought: Packed,
+        thought: Thought,
         types: Float[Array, "slot type"] | None,
-        present: Bool[np.ndarray, " slot"],
+        state: AnyEnvState,
         accuracy: Accuracy,
     ) -> dict[str, Any] | None:
         """Return the part of a frame that is about the learner."""
         points = None if types is None else self._map(np.asarray(types))
-        return self._frames.mind(self.thought(thought).mind, present, accuracy, points)
+        mind = self._learner.mind.unpack(_as_numpy(thought[2]))
+        return self._frames.mind(mind, np.asarray(state.game.present), accuracy, points)
 
     @cached_property
     def _map(self) -> Projection:
         """The map of type vectors, fitted to episodes that are the same every time."""
-        rows, seed, nobody = [], _MAP_SEED, self._forced({})
-        _, result = self._programs.reset(self._params, _key_bits(seed))
-        for _ in range(_MAP_STEPS):
-            core, memory, _, types = result
-            rows.append(np.asarray(types)[np.asarray(self.core(core).state.game.present)])
-            packed, result = self._programs.step(self._params, core, memory, nobody)
-            outcome = self.time_step(packed)
-            if outcome.terminated or outcome.truncated:
-                seed += 1
-                _, result = self._programs.reset(self._params, _key_bits(seed))
+        rows, seed, step, nobody = [], _MAP_SEED, 0, self._forced({})
+        while step < _MAP_STEPS:
+            seen = self._team.reset(self._env_params, _key_bits(seed))
+            memory, done = self._learner.init(self._policy_params), False
+            while not done and step < _MAP_STEPS:
+                (action, memory, _), types = self._think(seen, memory)
+                rows.append(np.asarray(types)[np.asarray(self._state(seen).game.present)])
+                packed, seen = self._team.step(self._env_params, seen[0], action, nobody)
+                done = bool(self._team.time_step.unpack(_as_numpy(packed)).done)
+                step += 1
+            seed += 1
         return fit_projection(np.concatenate(rows))
 
-    def _next_accuracy(
-        self, moment: Moment, outcome: TimeStep, arrived: Bool[np.ndarray, " slot"]
-    ) -> Accuracy:
+    def _next_accuracy(self, moment: Moment, outcome: TimeStep, state: AnyEnvState) -> Accuracy:
         """Return how predictions have fared after one more step."""
-        probs = self.thought(moment.thought).mind.teammate_probs
+        probs = self.mind(moment).teammate_probs
         if probs is None:
             return moment.accuracy
-        hits = (np.argmax(probs, axis=1) == outcome.actions) & outcome.acted
-        counted = zip(
-            moment.accuracy, hits.tolist(), outcome.acted.tolist(), arrived.tolist(), strict=True
+        actions, acted, arrived = (
+            np.asarray(each) for each in (outcome.actions, outcome.acted, state.arrived)
         )
+        hits = (np.argmax(np.asarray(probs), axis=1) == actions) & acted
+        counted = zip(moment.accuracy, hits.tolist(), acted.tolist(), arrived.tolist(), strict=True)
         return tuple(
-            (0, 0) if new else (right + hit, total + acted)
-            for (right, total), hit, acted, new in counted
+            (0, 0) if new else (right + hit, total + did)
+            for (right, total), hit, did, new in counted
         )
+
+    def _may_leave(self, present: Bool[np.ndarray, " slot"], left: Collection[int]) -> set[int]:
+        """Return who of those that want to leave can, the lowest slots first."""
+        remaining, leaving = set(np.flatnonzero(present).tolist()) - {0}, set[int]()
+        for slot in sorted(remaining.intersection(left)):
+            side = self.env.sides[slot]
+            if any(self.env.sides[other] == side for other in remaining - {slot}):
+                remaining.discard(slot)
+                leaving.add(slot)
+        return leaving
 
     def _forced(self, forced: Mapping[int, int]) -> Int[np.ndarray, " slot"]:
         """Return an action for each slot that is forced, and -1 elsewhere."""
-        actions = np.full(self.env.slots, -1, np.int32)
+        actions = np.full(len(self._unknown), -1, np.int32)
         for slot, action in forced.items():
             self._check_slot(slot)
             if not 0 <= action < self._num_actions:
@@ -304,15 +318,15 @@ class Simulation:
         return actions
 
     def _mask(self, slots: Iterable[int]) -> Bool[np.ndarray, " slot"]:
-        mask = np.zeros(self.env.slots, bool)
+        mask = np.zeros(len(self._unknown), bool)
         for slot in slots:
             self._check_slot(slot)
             mask[slot] = True
         return mask
 
     def _check_slot(self, slot: int) -> None:
-        if not 0 <= slot < self.env.slots:
-            raise InputError(f"There is no slot {slot}: slots are 0 to {self.env.slots - 1}.")
+        if not 0 <= slot < len(self._unknown):
+            raise InputError(f"There is no slot {slot}: slots are 0 to {len(self._unknown) - 1}.")
 
 
 def _key_bits(seed: int) -> UInt32[np.ndarray, " word"]:

@@ -39,12 +39,12 @@ def scene(
         previous: The state before that step, in which the shots were fired.
 
     Returns:
-        `{"kind": "plane", "width", "height", "radius", "fort", "agents", "lasers"}`, where `radius`
-        is that of an agent and `fort` is `{"x", "y", "r"}`. An agent is `{"slot", "alive": true, "x", "y",
-        "heading"}`, or `{"slot", "alive": false, "waiting"}` with the steps until it returns (null
-        if they are not known). A laser is `{"slot", "x", "y", "heading", "reach", "half_angle",
-        "hits"}`: a triangle with its apex at (x, y) and two sides of length `reach` at `half_angle`
-        to either side of the heading; `hits` are the slots of those it hit.
+        `{"kind": "plane", "width", "height", "radius", "fort", "agents", "lasers"}`: `radius` is
+        that of an agent and `fort` is `{"x", "y", "r"}`. An agent is `{"slot", "alive": true, "x",
+        "y", "heading"}`, or `{"slot", "alive": false, "waiting"}` with the steps until it returns
+        (null if they are not known). A laser is `{"slot", "x", "y", "heading", "reach",
+        "half_angle", "hits"}`: a triangle with its apex at (x, y) and two sides of length `reach`
+        at `half_angle` to either side of the heading; `hits` are the slots of those it hit.
     """
     game = cast(FortAttack, env.game)
     half_height, reach = float(game.half_height), float(game.laser_length)
