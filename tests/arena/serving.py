@@ -46,7 +46,8 @@ class FakeCatalogue:
             time.sleep(1)
         fails_at = 3 if config.rules == "broken" else None
         filling = 200_000 if config.rules == "big" else 0
-        self.teams.append(FakeTeam(horizon=200, fails_at=fails_at, filling=filling))
+        horizon = 4 if config.rules == "short" else 200
+        self.teams.append(FakeTeam(horizon=horizon, fails_at=fails_at, filling=filling))
         return Prepared(self.teams[-1], dict(GAME))  # pyright: ignore[reportArgumentType]
 
     def describe(self) -> PlainDict:

@@ -6,31 +6,24 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
 from dropin.arena.assets import Asset, load_assets
+from dropin.arena.connection import Connection, DroppedError
+from dropin.arena.hub import Hub
 from dropin.arena.people import Person
 from dropin.arena.protocol import Message, parse_object
+from dropin.arena.security import RefusedError, SecureHeaders
+from dropin.arena.study_desk import StudyDesk
 from dropin.core.config import PlainDict
-from dropin.core.errors import InputError, MissingExtraError
-
-try:
-    import uvicorn
-    import websockets  # noqa: F401 - uvicorn uses it
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.middleware import Middleware
-    from starlette.requests import Request
-    from starlette.responses import JSONResponse, Response
-    from starlette.routing import Route, WebSocketRoute
-    from starlette.websockets import WebSocket
-
-    from dropin.arena.connection import Connection, DroppedError
-    from dropin.arena.hub import Hub
-    from dropin.arena.security import RefusedError, SecureHeaders
-    from dropin.arena.study_desk import StudyDesk
-except ImportError as error:
-    if (error.name or "").startswith("dropin"):
-        raise
-    raise MissingExtraError("The arena", "web") from None
+from dropin.core.errors import InputError
 
 __all__ = ["make_app", "make_server"]
 

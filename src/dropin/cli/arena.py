@@ -3,10 +3,11 @@
 import secrets
 import socket
 import webbrowser
+from importlib.util import find_spec
 from pathlib import Path
 
 from dropin.core.config import not_none
-from dropin.core.errors import InputError, StoppedError
+from dropin.core.errors import InputError, MissingExtraError, StoppedError
 
 __all__ = ["arena"]
 
@@ -58,6 +59,9 @@ def arena(
         raise InputError("A study needs --record DIR, where its results are written.")
     if replay is not None and (study is not None or record is not None):
         raise InputError("A recording is shown alone: give --replay without --record and --study.")
+
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn", "websockets")):
+        raise MissingExtraError("The arena", "web")
 
     from dropin.arena.hub import Hub, Options
     from dropin.arena.security import Access, check_token, is_loopback
@@ -113,12 +117,15 @@ def arena(
 
 def _listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens."""
+    listener = None
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
     except OSError as error:
+        if listener is not None:
+            listener.close()
         raise InputError(
             f"Cannot listen on {host}, port {port}: {error.strerror}. Give another --port (0 for"
             " any that is free) or --host."
