@@ -7,6 +7,7 @@ calls give the same bits. With nobody in the team, an episode is that of
 """
 
 import hashlib
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Bool, Float, Int, UInt32
 
 from dropin.analysis.mind import Mind
 from dropin.arena.frames import Accuracy, Frame, FrameMaker, shorten
@@ -42,8 +43,8 @@ class Moment:
     """Whether the episode has ended."""
     score: float
     """The learner's return so far."""
-    frame: Frame
-    """The moment as JSON can hold it, see `dropin.arena.frames.FrameMaker.frame`."""
+    encoded: bytes
+    """The frame as JSON: a dictionary of so many small values takes ten times the memory."""
     accuracy: Accuracy
     """For each slot how many actions were predicted, and how many there were, since it arrived."""
     seen: Seen
@@ -56,11 +57,16 @@ class Moment:
     """What the last step led to; None at the start."""
 
     @property
+    def frame(self) -> Frame:
+        """The moment as JSON can hold it, see `dropin.arena.frames.FrameMaker.frame`."""
+        return json.loads(self.encoded)
+
+    @property
     def digest(self) -> str:
         """A checksum of the state, of the key, and of what the learner has chosen."""
         whole = hashlib.blake2b(digest_size=12)
         for vector in (*self.seen[0], self.thought[0]):
-            whole.update(np.asarray(vector).tobytes())
+            whole.update(vector.tobytes())
         return whole.hexdigest()
 
 
@@ -91,11 +97,11 @@ class Simulation:
             seed: The same seed gives the same episode.
         """
         seen = self._team.reset(self._env_params, _key_bits(seed))
-        before = self._learner.init(self._policy_params)
-        thought, types = self._think(seen, before)
+        before = _on_host(self._learner.init(self._policy_params))
+        seen, thought, types = self._think(seen, before)
         state = self._state(seen)
         mind = self._mind_frame(thought, types, state, self._unknown)
-        frame = self._frames.frame(state, mind, step=0, score=0.0)
+        frame = _encode(self._frames.frame(state, mind, step=0, score=0.0))
         return Moment(0, False, 0.0, frame, self._unknown, seen, before, thought)
 
     def step(self, moment: Moment, forced: Mapping[int, int]) -> Moment:
@@ -113,8 +119,9 @@ class Simulation:
             raise InputError(f"The episode ended at step {moment.step}: there is no next one.")
         core, (action, memory, _) = moment.seen[0], moment.thought
         packed, seen = self._team.step(self._env_params, core, action, self._forced(forced))
-        thought, types = self._think(seen, memory)
-        outcome, state = self._team.time_step.unpack(_as_numpy(packed)), self._state(seen)
+        seen, thought, types = self._think(seen, memory)
+        packed = _on_host(packed)
+        outcome, state = self._team.time_step.unpack(packed), self._state(seen)
         accuracy = self._next_accuracy(moment, outcome, state)
         score = moment.score + float(outcome.rewards[0])
         frame = self._frames.frame(
@@ -125,8 +132,17 @@ class Simulation:
             outcome=outcome,
             previous=self._state(moment.seen),
         )
-        done = frame["done"]
-        return Moment(moment.step + 1, done, score, frame, accuracy, seen, memory, thought, packed)
+        return Moment(
+            moment.step + 1,
+            frame["done"],
+            score,
+            _encode(frame),
+            accuracy,
+            seen,
+            memory,
+            thought,
+            packed,
+        )
 
     def step_each(self, moment: Moment, forced: Mapping[int, int], slot: int) -> list[Moment]:
         """Take a step for each action of one slot.
@@ -179,7 +195,7 @@ class Simulation:
         replacing = {*replaced, *left} - leaving
         masks = [self._mask(slots) & present for slots in (joined, replacing, leaving)]
         seen = self._team.change(self._env_params, moment.seen[0], *masks)
-        thought, types = self._think(seen, moment.before)
+        seen, thought, types = self._think(seen, moment.before)
         state = self._state(seen)
         arrived = np.asarray(state.arrived).tolist()
         pairs = zip(arrived, moment.accuracy, strict=True)
@@ -189,7 +205,7 @@ class Simulation:
         came, went = (np.flatnonzero(mask).tolist() for mask in (masks[0] | masks[1], masks[2]))
         return replace(
             moment,
-            frame=self._frames.changed(moment.frame, frame, came, went),
+            encoded=_encode(self._frames.changed(moment.frame, frame, came, went)),
             accuracy=accuracy,
             seen=seen,
             thought=thought,
@@ -224,11 +240,11 @@ class Simulation:
 
     def observation(self, moment: Moment) -> Observation:
         """Return what the learner sees, as NumPy arrays."""
-        return self._team.observation.unpack(_as_numpy(moment.seen[1]))
+        return self._team.observation.unpack(moment.seen[1])
 
     def mind(self, moment: Moment) -> Mind:
         """Return what the learner computes, without type vectors, as NumPy arrays."""
-        return self._learner.mind.unpack(_as_numpy(moment.thought[2]))
+        return self._learner.mind.unpack(moment.thought[2])
 
     def state(self, moment: Moment) -> AnyEnvState:
         """Return the state of the environment, as NumPy arrays."""
@@ -238,30 +254,31 @@ class Simulation:
         """Return what the last step led to, as NumPy arrays; None at the start of an episode."""
         if moment.outcome is None:
             return None
-        return self._team.time_step.unpack(_as_numpy(moment.outcome))
+        return self._team.time_step.unpack(moment.outcome)
 
     def _state(self, seen: Seen) -> AnyEnvState:
-        return self._team.core.unpack(_as_numpy(seen[0])).state
+        return self._team.core.unpack(seen[0]).state
 
     def _think(
         self, seen: Seen, memory: Packed
-    ) -> tuple[Thought, Float[Array, "slot type"] | None]:
-        """Let the learner choose; also return the type vectors."""
+    ) -> tuple[Seen, Thought, Float[np.ndarray, "slot type"] | None]:
+        """Let the learner choose; return what it sees, its choice and type vectors, on the host."""
         core, observation, key = seen
         needed = core if self._learner.needs_core else ()
-        *thought, types = self._learner.think(self._policy_params, needed, observation, key, memory)
-        return tuple(thought), types  # pyright: ignore[reportReturnType]
+        result = self._learner.think(self._policy_params, needed, observation, key, memory)
+        # Copies: a view of a JAX array keeps all of that array's machinery alive.
+        return jax.tree.map(np.array, (seen, result[:3], result[3]))
 
     def _mind_frame(
         self,
         thought: Thought,
-        types: Float[Array, "slot type"] | None,
+        types: Float[np.ndarray, "slot type"] | None,
         state: AnyEnvState,
         accuracy: Accuracy,
     ) -> dict[str, Any] | None:
         """Return the part of a frame that is about the learner."""
-        points = None if types is None else self._map(np.asarray(types))
-        mind = self._learner.mind.unpack(_as_numpy(thought[2]))
+        points = None if types is None else self._map(types)
+        mind = self._learner.mind.unpack(thought[2])
         return self._frames.mind(mind, np.asarray(state.game.present), accuracy, points)
 
     @cached_property
@@ -272,10 +289,11 @@ class Simulation:
             seen = self._team.reset(self._env_params, _key_bits(seed))
             memory, done = self._learner.init(self._policy_params), False
             while not done and step < _MAP_STEPS:
-                (action, memory, _), types = self._think(seen, memory)
-                rows.append(np.asarray(types)[np.asarray(self._state(seen).game.present)])
+                seen, (action, memory, _), types = self._think(seen, memory)
+                assert types is not None
+                rows.append(types[np.asarray(self._state(seen).game.present)])
                 packed, seen = self._team.step(self._env_params, seen[0], action, nobody)
-                done = bool(self._team.time_step.unpack(_as_numpy(packed)).done)
+                done = bool(self._team.time_step.unpack(_on_host(packed)).done)
                 step += 1
             seed += 1
         return fit_projection(np.concatenate(rows))
@@ -333,5 +351,9 @@ def _key_bits(seed: int) -> UInt32[np.ndarray, " word"]:
     return np.asarray(jax.random.key_data(jax.random.key(seed)))
 
 
-def _as_numpy(packed: Packed) -> tuple[np.ndarray, ...]:
-    return tuple(np.asarray(vector) for vector in packed)
+def _on_host(packed: Packed) -> Packed:
+    return tuple(np.array(vector) for vector in packed)
+
+
+def _encode(frame: Frame) -> bytes:
+    return json.dumps(frame, separators=(",", ":"), allow_nan=False).encode()
