@@ -8,13 +8,14 @@ if TYPE_CHECKING:
     from dropin.core.errors import InputError, StoppedError
     from dropin.core.observation import Feature, Interface, Observation, TimeStep
     from dropin.core.registry import (
+        register_agent,
         register_experiment,
         register_game,
         register_learner,
         register_openness,
         register_type,
     )
-    from dropin.core.specs import ExperimentSpec, GameSpec, LearnerSpec
+    from dropin.core.specs import AgentSpec, ExperimentSpec, GameSpec, LearnerSpec
     from dropin.env import AdHocEnv, EnvState, Team, make
     from dropin.evaluation.evaluate import Evaluation, evaluate
     from dropin.policies import Policy, make_policy
@@ -29,6 +30,7 @@ __version__ = "0.2.0.dev0"
 _HOMES = {
     "AdHocEnv": "dropin.env",
     "Agent": "dropin.agents",
+    "AgentSpec": "dropin.core.specs",
     "Churn": "dropin.teams.openness",
     "Closed": "dropin.teams.openness",
     "Durations": "dropin.teams.openness",
@@ -53,6 +55,7 @@ _HOMES = {
     "load_agent": "dropin.agents",
     "make": "dropin.env",
     "make_policy": "dropin.policies",
+    "register_agent": "dropin.core.registry",
     "register_experiment": "dropin.core.registry",
     "register_game": "dropin.core.registry",
     "register_learner": "dropin.core.registry",
@@ -68,6 +71,7 @@ _HOMES = {
 __all__ = [
     "AdHocEnv",
     "Agent",
+    "AgentSpec",
     "Churn",
     "Closed",
     "Durations",
@@ -92,6 +96,7 @@ __all__ = [
     "load_agent",
     "make",
     "make_policy",
+    "register_agent",
     "register_experiment",
     "register_game",
     "register_learner",

@@ -1,5 +1,6 @@
 """Trained agents: a learned policy with everything that is needed to act, in one file."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from dropin.core import registry
 from dropin.core.arrays import from_arrays, to_arrays
 from dropin.core.config import PlainDict, PlainMapping, from_dict
 from dropin.core.config import to_dict as config_to_dict
-from dropin.core.errors import InputError, unknown
+from dropin.core.errors import InputError, did_you_mean, unknown
 from dropin.core.files import read_arrays, write_arrays
 from dropin.core.formats import AGENT_FORMAT, upgrade_agent
 from dropin.core.observation import Interface, Observation
@@ -29,6 +30,7 @@ __all__ = [
     "MODES",
     "Agent",
     "AgentPolicy",
+    "agent_path",
     "agent_policy",
     "load_agent",
     "load_policy",
@@ -203,17 +205,56 @@ def save_agent(agent: Agent, path: str | Path, **about: PyTree) -> None:
     write_arrays(Path(path), to_arrays(agent.policy), described)
 
 
+def agent_path(name: str | Path) -> Path:
+    """Return where a trained agent is, given its name or its path.
+
+    The name of an agent that comes with a package wins over a file of the same name, with a
+    warning: `./lbf/gpl-q` or a `Path` is always a file.
+
+    Args:
+        name: As in `load_agent`.
+
+    Raises:
+        InputError: If there is neither such an agent nor such a file; the message has the names.
+    """
+    if isinstance(name, Path):
+        return name
+    path = Path(name)
+    try:
+        known = registry.agents[name]
+    except InputError:
+        if path.exists():
+            return path
+        names = list(registry.agents)
+        raise InputError(
+            f"There is no file {name}, and no trained agent of this name comes with the package:"
+            f" it can be {', '.join(names)}{did_you_mean(name, names)}{registry.failed_plugins()}"
+        ) from None
+    if path.exists():
+        warnings.warn(
+            f"{name!r} is the agent that comes with the package: write ./{name} for the one in"
+            " this directory.",
+            stacklevel=2,
+        )
+    return known.directory
+
+
 def load_agent(path: str | Path) -> Agent:
     """Load a trained agent.
 
     Args:
-        path: An agent's file, a checkpoint, or a run's directory, of which the latest agent is
-            loaded.
+        path: The name of an agent that comes with the package, such as `lbf/gpl-q` (see
+            `dropin zoo list`), an agent's file, a checkpoint, or a run's directory, of which the
+            latest agent is loaded.
 
     Raises:
         InputError: If there is no agent, or its learner is not registered.
+
+    >>> from dropin import load_agent
+    >>> print(load_agent("lbf/gpl-q").learner)
+    gpl-q
     """
-    path = Path(path)
+    path = agent_path(path)
     if path.is_dir():
         path = path / AGENT_FILE
     arrays, about = read_arrays(path)

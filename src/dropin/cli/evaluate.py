@@ -34,11 +34,12 @@ def evaluate(
 ) -> None:
     """Play many episodes and print the mean return with its 95 % interval.
 
-    The agent of a run plays in the run's environment; options that are given here take precedence.
-    Over several runs the interval is over runs, otherwise over episodes.
+    A trained agent plays in the environment of its run; options that are given here take
+    precedence. Over several runs the interval is over runs, otherwise over episodes.
 
     Args:
-        who: A run's directory, one that holds several runs, an agent's file, random, or a type.
+        who: A trained agent's name, see `dropin zoo list`, its file, a run's directory, one that
+            holds several runs, random, or a type.
         game: Name of the game, for random or a type.
         rules: Name of a preset, see `dropin games`.
         team_limit: Most agents at a time, the learner included.
@@ -50,7 +51,9 @@ def evaluate(
         estimator: fixed, or legacy for the authors' stopping rule, which favours short episodes.
         seed: The same seed gives the same episodes.
     """
+    from dropin.agents import agent_path
     from dropin.evaluation.evaluate import evaluate as run_evaluation
+    from dropin.evaluation.evaluate import names_agent
     from dropin.training.run_directory import run_env, runs_in, runs_of_one_kind
 
     options = not_none(rules=rules, team_limit=team_limit, types=types, openness=openness)
@@ -62,10 +65,12 @@ def evaluate(
         "seed": seed,
     }
     results = _Results(mode)
-    for run in runs_of_one_kind(Path(who)) if runs_in(Path(who)) else []:
+    path = agent_path(who) if names_agent(who) else Path(who)
+    for run in runs_of_one_kind(path) if runs_in(path) else []:
         env, config = run_env(run, game, **options)
         evaluation = run_evaluation(run, env, **how)
-        results.add(str(run), rules or config.rules, int(env.team.limit), evaluation)
+        shown = who if path != Path(who) else str(run)
+        results.add(shown, rules or config.rules, int(env.team.limit), evaluation)
     if not results.evaluations:
         evaluation = run_evaluation(who, game, **how, **options)
         used = rules or _default_rules(who, game)

@@ -22,7 +22,7 @@ def play(
     openness: str | None = None,
     seed: int = 0,
     learner: str = "random",
-    agent: Path | None = None,
+    agent: str | None = None,
     mode: str = "greedy",
     gif: Path | None = None,
     force: bool = False,
@@ -30,7 +30,8 @@ def play(
 ) -> None:
     """Play one episode, in the terminal or to a GIF, and tell what happened.
 
-    The agent of a run plays in the run's environment; options that are given here take precedence.
+    A trained agent plays in the environment of its run; options that are given here take
+    precedence.
 
     Args:
         game: Name of the game, see `dropin games`.
@@ -41,7 +42,8 @@ def play(
         openness: Name of an openness, see `dropin games`; as the rules say if not given.
         seed: The same seed gives the same episode.
         learner: Who plays in the learner's place: random, or a type, see `dropin types`.
-        agent: A trained agent plays in the learner's place: its file, or a run's directory.
+        agent: A trained agent plays in the learner's place: its name, see `dropin zoo list`, its
+            file, or a run's directory.
         mode: How the agent chooses actions: greedy, or sampled if it has a distribution.
         gif: Write the episode to this file instead of showing it.
         force: Replace the file if it exists.
@@ -51,7 +53,7 @@ def play(
         raise InputError(f"{gif} exists already: give another name, or --force to replace it.")
 
     from dropin._xla.cache import use_cache
-    from dropin.agents import load_policy
+    from dropin.agents import agent_path, load_policy
     from dropin.env import make
     from dropin.policies import make_policy
     from dropin.render.episode import record_episode
@@ -63,12 +65,13 @@ def play(
     options = not_none(
         rules=rules, team_limit=team_limit, slots=slots, types=types, openness=openness
     )
-    if agent is not None and RunDirectory(agent).exists:
-        env, _ = run_env(agent, game, **options)
+    trained = None if agent is None else agent_path(agent)
+    if trained is not None and RunDirectory(trained).exists:
+        env, _ = run_env(trained, game, **options)
     else:
         env = make(game, **options)
     console = Console(highlight=False)
-    policy = make_policy(env, learner) if agent is None else load_policy(agent, env, mode)
+    policy = make_policy(env, learner) if trained is None else load_policy(trained, env, mode)
     frames = list(record_episode(env, policy, seed))
     if gif is not None:
         save_gif(env, frames, gif, seconds)

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["InputError", "MissingExtraError", "StoppedError", "unknown"]
+__all__ = ["InputError", "MissingExtraError", "StoppedError", "did_you_mean", "unknown"]
 
 
 class InputError(ValueError):
@@ -35,8 +35,17 @@ def unknown(kind: str, name: object, allowed: Iterable[str]) -> InputError:
         allowed: The known names.
     """
     names = [str(each) for each in allowed]
-    near = difflib.get_close_matches(str(name).lower(), [each.lower() for each in names], n=1)
-    hint = ""
-    if near:
-        hint = f"; did you mean {next(each for each in names if each.lower() == near[0])!r}?"
-    return InputError(f"Unknown {kind} {name!r}: it can be {', '.join(names)}{hint or '.'}")
+    hint = did_you_mean(name, names)
+    return InputError(f"Unknown {kind} {name!r}: it can be {', '.join(names)}{hint}")
+
+
+def did_you_mean(name: object, allowed: Iterable[str]) -> str:
+    """Return the end of a sentence about an unknown name: the nearest known one, or a full stop.
+
+    Args:
+        name: The unknown name.
+        allowed: The known names.
+    """
+    names = {each.lower(): each for each in allowed}
+    near = difflib.get_close_matches(str(name).lower(), names, n=1)
+    return f"; did you mean {names[near[0]]!r}?" if near else "."

@@ -15,6 +15,7 @@ from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError
 
 __all__ = [
+    "file_checksum",
     "read_arrays",
     "read_json",
     "sync_directory",
@@ -44,6 +45,11 @@ def write(path: Path, data: bytes) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
+
+
+def file_checksum(path: Path) -> str:
+    """Return the SHA-256 checksum of a file, in hexadecimal digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def sync_directory(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Everything that is known by a name: games, types, openness, learners and experiments.
+"""Everything that is known by a name: games, types, openness, learners, agents and experiments.
 
 What comes with the package and what plug-ins add is registered by the same calls. A plug-in is a
 pip package with an entry point in the group `dropin.plugins` that names a function without
@@ -11,22 +11,31 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dropin.core.errors import InputError, unknown
 
 if TYPE_CHECKING:
-    from dropin.core.specs import ExperimentSpec, GameSpec, LearnerSpec, OpennessFactory
+    from dropin.core.specs import (
+        AgentSpec,
+        ExperimentSpec,
+        GameSpec,
+        LearnerSpec,
+        OpennessFactory,
+    )
     from dropin.teams.types import Type
 
 __all__ = [
     "PLUGIN_GROUP",
+    "agents",
     "experiments",
     "failed_plugins",
     "games",
     "learners",
     "load_plugins",
     "openness",
+    "register_agent",
     "register_experiment",
     "register_game",
     "register_learner",
@@ -47,10 +56,11 @@ class Registry(Mapping[str, Item], Generic[Item]):
     Args:
         kind: What the things are, for messages.
         builtin: The module that registers what comes with the package; imported on first use.
+        words: How many words a name has, with a slash between them.
     """
 
-    def __init__(self, kind: str, builtin: str):
-        self.kind, self._builtin = kind, builtin
+    def __init__(self, kind: str, builtin: str, words: int = 1):
+        self.kind, self._builtin, self._words = kind, builtin, words
         self._items: dict[str, Item] = {}
         self._sources: dict[str, str] = {}
 
@@ -65,7 +75,8 @@ class Registry(Mapping[str, Item], Generic[Item]):
         Raises:
             InputError: If the name is empty or taken.
         """
-        if not isinstance(name, str) or not name or name != name.strip() or "/" in name:
+        words = name.split("/") if isinstance(name, str) else []
+        if len(words) != self._words or any(not each or each != each.strip() for each in words):
             raise InputError(f"{name!r} cannot be the name of a {self.kind}.")
         if name in self._items:
             raise InputError(
@@ -124,6 +135,7 @@ class Registry(Mapping[str, Item], Generic[Item]):
 games: "Registry[GameSpec]" = Registry("game", "dropin.games")
 learners: "Registry[LearnerSpec]" = Registry("learner", "dropin.learners")
 openness: "Registry[OpennessFactory]" = Registry("openness", "dropin.games")
+agents: "Registry[AgentSpec]" = Registry("trained agent", "dropin.zoo.agents", words=2)
 experiments: "Registry[ExperimentSpec]" = Registry("experiment", "dropin.experiments")
 _types: dict[str, dict[str, Callable[[], "Type"]]] = {}
 _loading: list[str] = []
@@ -181,6 +193,16 @@ def register_learner(spec: "LearnerSpec") -> None:
     learners.add(spec.name, spec, _origin(spec.make))
 
 
+def register_agent(spec: "AgentSpec") -> None:
+    """Make a trained agent known by its name, wherever the path of an agent can be given.
+
+    Raises:
+        InputError: If a part of the spec is missing or the name is taken.
+    """
+    spec.validate()
+    agents.add(spec.name, spec, _origin(spec.directory))
+
+
 def register_experiment(spec: "ExperimentSpec") -> None:
     """Make an experiment known to `dropin reproduce`.
 
@@ -222,7 +244,7 @@ def _broken() -> tuple[str, ...]:
     that no plug-in can take its names.
     """
     failed = []
-    registries: tuple[Registry[Any], ...] = (games, learners, openness, experiments)
+    registries: tuple[Registry[Any], ...] = (games, learners, openness, agents, experiments)
     for plugin in sorted(entry_points(group=PLUGIN_GROUP), key=lambda each: each.name):
         for each in registries:
             each.load_builtin()
@@ -253,9 +275,11 @@ def _reason(error: BaseException) -> str:
 
 
 def _origin(thing: Any) -> str:
-    """Return the plug-in that is being loaded, or the module that something was defined in."""
+    """Return the plug-in that is being loaded, a path, or the module that defines something."""
     if _loading:
         return f"the plug-in {_loading[0]!r}"
+    if isinstance(thing, Path):
+        return str(thing)
     while isinstance(thing, partial):
         thing = thing.func
     return getattr(thing, "__module__", None) or type(thing).__module__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dropin.core.errors import InputError, unknown
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
     from dropin.experiments.results import CompletedRuns, ExperimentResult
     from dropin.experiments.runs import Grid, Options
     from dropin.games.drawing import Renderer
+    from dropin.games.scenes import SceneFunction
     from dropin.teams.openness import Openness
     from dropin.teams.pool import Observer
     from dropin.teams.types import Type
 
 __all__ = [
     "RULES",
+    "AgentSpec",
     "ExperimentSpec",
     "GameSpec",
     "LearnedPolicy",
@@ -111,6 +114,8 @@ class GameSpec(_Spec):
     """`rules -> bool`: whether a side has one type for a whole episode."""
     renderer: Renderer | None = field(default=None, metadata={"optional": True})
     """How a state looks, as a picture and as text."""
+    scene: SceneFunction | None = field(default=None, metadata={"optional": True})
+    """How a state looks in the browser; without one, it is shown as its table of features."""
     run_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Settings of a training run that differ from the usual ones, in the shape of `run.json`."""
     episode_length: int = 100
@@ -214,6 +219,16 @@ class LearnerSpec(_Spec):
             **changes: Settings that differ from the defaults.
         """
         return self.settings(**{**self.defaults.get(game, {}), **self.fixed, **changes})
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSpec(_Spec):
+    """A trained agent that comes with a package. Its name is `game/name`, as `lbf/gpl-q`."""
+
+    directory: Path = None  # pyright: ignore[reportAssignmentType]
+    """The run that made it: a directory with its `run.json` and `agent.safetensors`."""
+    card: Path | None = field(default=None, metadata={"optional": True})
+    """A JSON file that says how it was made and how well it does."""
 
 
 @dataclass(frozen=True, kw_only=True)

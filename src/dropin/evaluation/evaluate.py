@@ -26,6 +26,7 @@ __all__ = [
     "Evaluation",
     "evaluate",
     "legacy_means",
+    "names_agent",
     "run_episodes",
 ]
 
@@ -148,7 +149,8 @@ def evaluate(
     """Measure the returns of an agent, of a type, or of a random policy.
 
     Args:
-        who: An agent, its file, a run's directory, a policy, `random`, or the name of a type.
+        who: An agent, its name, its file or its run's directory as in `dropin.load_agent`, a
+            policy, `random`, or the name of a type.
         game: An environment, or the name of a game; by default the game that the agent was trained
             in. Settings that are not given are those of `dropin.make`, not of the agent's run.
         mode: How an agent chooses actions: `greedy`, or `sampled` if it has a distribution.
@@ -173,7 +175,7 @@ def evaluate(
     80
     """
     use_cache()
-    if isinstance(who, Path) or (isinstance(who, str) and _is_path(who)):
+    if isinstance(who, Path) or (isinstance(who, str) and names_agent(who)):
         who = load_agent(who)
     if game is None:
         if not isinstance(who, Agent):
@@ -214,5 +216,6 @@ def evaluate(
     )
 
 
-def _is_path(name: str) -> bool:
+def names_agent(name: str) -> bool:
+    """Return whether a name is that of a trained agent or of a file, not of a type or `random`."""
     return (name != RANDOM and Path(name).exists()) or "/" in name or name.endswith(".safetensors")

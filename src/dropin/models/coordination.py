@@ -12,6 +12,7 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from dropin._xla.random import subkeys
@@ -134,6 +135,16 @@ class PairFactors(eqx.Module):
         factor_jk = self.values[(k - j) % slots - 1, j]
         return factor_jk @ self.values[(j - k) % slots - 1, k].T
 
+    def by_slots(self) -> Float[Array, "slot slot action rank"]:
+        """Return U_jk at [j, k], with zeros where j is k."""
+        slots = self.values.shape[1]
+        rows = np.arange(slots)
+        other = (rows[None] - rows[:, None]) % slots - 1
+        if slots == 1:
+            return jnp.zeros((1, 1, *self.values.shape[2:]), self.values.dtype)
+        ordered = self.values[np.maximum(other, 0), rows[:, None]]
+        return jnp.where((other >= 0)[:, :, None, None], ordered, 0.0)
+
 
 class AgentFactors(eqx.Module):
     """Factors of the pairwise utilities, one for each agent.
@@ -186,6 +197,12 @@ class AgentFactors(eqx.Module):
         """
         return self.values[j] @ self.values[k].T
 
+    def by_slots(self) -> Float[Array, "slot slot action rank"]:
+        """Return U_j at [j, k], with zeros where j is k."""
+        slots = self.values.shape[0]
+        distinct = ~np.eye(slots, dtype=bool)[:, :, None, None]
+        return jnp.where(distinct, self.values[:, None], 0.0)
+
 
 class Utilities(eqx.Module):
     """All terms of the joint action value in one state."""
@@ -194,6 +211,16 @@ class Utilities(eqx.Module):
     """The individual utilities Q^j(a) (Eq. 6)."""
     factors: PairFactors | AgentFactors
     """The factors of the pairwise utilities Q^jk(a, b) (Eq. 7)."""
+
+    def pair_tables(self) -> Float[Array, "slot slot action action"]:
+        """Return the pairwise utilities of all pairs of agents and actions (Eq. 7).
+
+        Returns:
+            Q^jk(a, b) at [j, k, a, b], with zeros where j is k. Sums and expectations need no such
+            array; it is for showing it.
+        """
+        factors = self.factors.by_slots()
+        return jnp.einsum("jkar,kjbr->jkab", factors, factors)
 
 
 class CoordinationGraph(eqx.Module):

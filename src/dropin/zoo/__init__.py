@@ -1,4 +1,4 @@
-"""The zoo: recipes that train the learned teammates and prey, and cards that report on them.
+"""The zoo: recipes that train learned teammates, prey and agents, and cards that report on them.
 
 Importing this package is cheap: a recipe's module is imported when the recipe is made.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     AnyRecipe = Recipe[Any, Any]
 
-__all__ = ["RECIPES", "make_recipe"]
+__all__ = ["AGENT_RECIPES", "RECIPES", "make_recipe"]
 
 
 def _lbf_h5() -> "AnyRecipe":
@@ -80,6 +80,15 @@ RECIPES: Mapping[str, Callable[[], "AnyRecipe"]] = {
     "fortattack/A2": partial(_fortattack_untrained, "A2"),
 }
 """Functions that make the recipes with their default settings, by `game/name`."""
+AGENT_RECIPES: Mapping[str, tuple[str, str]] = {
+    "lbf/gpl-q": ("lbf", "gpl-q"),
+    "lbf/gpl-spi": ("lbf", "gpl-spi"),
+    "wolfpack/gpl-q": ("wolfpack", "gpl-q"),
+    "wolfpack/gpl-spi": ("wolfpack", "gpl-spi"),
+    "fortattack/gpl-q": ("fortattack", "gpl-q"),
+    "fortattack/gpl-spi": ("fortattack", "gpl-spi"),
+}
+"""The game and the learner of the trained agents, by `game/name`."""
 
 
 def make_recipe(name: str) -> "AnyRecipe":

@@ -1,6 +1,5 @@
 """Recipes: how a learned teammate or prey is trained, stored, measured and reported on a card."""
 
-import hashlib
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -21,7 +20,7 @@ from dropin._xla.cache import use_cache
 from dropin.core.arrays import from_arrays, to_arrays
 from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError
-from dropin.core.files import read_arrays, write_arrays, write_json
+from dropin.core.files import file_checksum, read_arrays, write_arrays, write_json
 from dropin.evaluation.statistics import Estimate, estimate
 from dropin.training.loop import interruptible
 from dropin.training.reporters import Pace
@@ -58,6 +57,10 @@ class Measurement:
             values: The values.
         """
         return cls(quantity, policy, estimate(np.asarray(values)))
+
+    def to_dict(self) -> PlainDict:
+        """Return the measurement as plain values, as it is on a card."""
+        return {"quantity": self.quantity, "policy": self.policy, **asdict(self.estimate)}
 
 
 @dataclass(frozen=True)
@@ -243,11 +246,8 @@ def make_card(
         "method": recipe.method,
         "settings": asdict(recipe),
         "seed": seed,
-        "sha256": hashlib.sha256(weights_path.read_bytes()).hexdigest() if has_weights else None,
-        "measurements": [
-            {"quantity": each.quantity, "policy": each.policy, **asdict(each.estimate)}
-            for each in measurements
-        ],
+        "sha256": file_checksum(weights_path) if has_weights else None,
+        "measurements": [each.to_dict() for each in measurements],
         **recipe.card_notes(),
         "versions": versions(),
     }

@@ -1,0 +1,217 @@
+"""All rooms of a server, and what they share."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from dropin.arena.play import Prepared
+from dropin.arena.protocol import Bucket, Limits
+from dropin.arena.room import Room
+from dropin.arena.rounds import Recorder, Round
+from dropin.arena.security import Access, Refused
+from dropin.core.config import PlainDict, PlainMapping, to_dict
+
+if TYPE_CHECKING:
+    from dropin.arena.catalogue import Catalogue
+    from dropin.arena.config import RoomConfig
+
+__all__ = ["Hub", "Options"]
+
+_WORKERS = 2
+"""Threads that step the teams of all rooms."""
+_SWEEP_SECONDS, _CLOSE_SECONDS = 5.0, 5.0
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a server is started with."""
+
+    room: PlainMapping
+    """The config of the room that a browser opens first; what is missing has its default."""
+    agents: tuple[str, ...] = ()
+    """Trained agents besides those that come with packages."""
+    record: Path | None = None
+    """Where episodes are written."""
+    replay: Path | None = None
+    """A recording to show."""
+    access: Access = Access()
+    limits: Limits = Limits()
+
+
+class Hub:
+    """The rooms of a server.
+
+    JAX is imported and the first room is compiled in the background, so that the page is there at
+    once. Rooms are prepared in one thread of their own: while a program is compiled, the other
+    rooms go on.
+
+    Args:
+        options: What the server is started with.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options, self.limits = options, options.limits
+        self.rooms: dict[str, Room] = {}
+        self.connections = 0
+        """Open web sockets."""
+        self.replay_room: str | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweeper: asyncio.Task[None] | None = None
+        self._workers = ThreadPoolExecutor(_WORKERS, "dropin-step")
+        self._preparer = ThreadPoolExecutor(1, "dropin-compile")
+        self._creation = Bucket(self.limits.rooms_per_minute / 60, self.limits.rooms)
+        self._loaded: asyncio.Future[tuple[Catalogue, PlainDict]] | None = None
+
+    # Start and end.
+
+    def start(self, on_failure: Callable[[BaseException], None]) -> None:
+        """Begin to load what can be chosen, and to remove idle rooms.
+
+        Args:
+            on_failure: Called if the options turn out to be wrong.
+        """
+        loop = asyncio.get_running_loop()
+        self._loaded = loop.run_in_executor(self._preparer, self._load)
+
+        def check(done: asyncio.Future[tuple[Catalogue, PlainDict]]) -> None:
+            if not done.cancelled() and (error := done.exception()) is not None:
+                on_failure(error)
+
+        self._loaded.add_done_callback(check)
+        self._sweeper = loop.create_task(self._sweep())
+
+    def _load(self) -> "tuple[Catalogue, PlainDict]":
+        from dropin._xla.cache import use_cache
+        from dropin.arena.catalogue import Catalogue
+
+        use_cache()
+        catalogue = Catalogue(self.options.agents)
+        room = dict(self.options.room)
+        if "agent" not in room and self.options.agents:
+            room["agent"] = catalogue.add_agent(self.options.agents[0])
+        config = catalogue.room_config(room)
+        described = {**catalogue.describe(), "default": to_dict(config)}
+        if self.options.replay is None:
+            self._preparer.submit(catalogue.prepare, config)
+        return catalogue, described
+
+    async def catalogue(self) -> "Catalogue":
+        """Return what can be chosen, as soon as it is loaded."""
+        return (await self._wait_until_loaded())[0]
+
+    async def describe(self) -> PlainDict:
+        """Return what can be chosen as browsers are told of it."""
+        described = (await self._wait_until_loaded())[1]
+        return {**described, "replay": self.replay_room}
+
+    async def _wait_until_loaded(self) -> "tuple[Catalogue, PlainDict]":
+        if self._loaded is None:
+            raise Refused(503, "The server has not started yet.")
+        return await asyncio.shield(self._loaded)
+
+    async def close(self) -> None:
+        """Close all rooms, and with them their recordings."""
+        for room in self.rooms.values():
+            room.close("The server has been stopped.")
+        self.rooms.clear()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
+            for task in late:
+                task.cancel()
+        self._preparer.shutdown(wait=False, cancel_futures=True)
+        self._workers.shutdown(wait=True)
+
+    # Rooms.
+
+    async def open_room(self, values: PlainMapping) -> Room:
+        """Open a room as a browser asks for it.
+
+        Args:
+            values: The config of the room; what is missing has its default.
+
+        Raises:
+            InputError: If the config cannot be used.
+            Refused: If there are too many rooms.
+        """
+        if len(self.rooms) >= self.limits.rooms:
+            raise Refused(503, f"All {self.limits.rooms} rooms are in use: try again later.")
+        if not self._creation.take():
+            raise Refused(429, "Too many rooms are being opened: try again in a minute.")
+        catalogue = await self.catalogue()
+        config = await self._call(None, catalogue.room_config, values)
+        return self.add_room(config, partial(catalogue.prepare, config))
+
+    def add_room(
+        self,
+        config: "RoomConfig",
+        prepare: Callable[[], Prepared],
+        *,
+        round: Round | None = None,
+        is_replay: bool = False,
+    ) -> Room:
+        """Open a room.
+
+        Args:
+            config: Its config.
+            prepare: Makes and compiles what is played.
+            round: The round of a study that is played there.
+            is_replay: Whether a recording is shown.
+        """
+        name = secrets.token_hex(6)
+        recorder: Recorder | None = None
+        if self.options.record is not None and not is_replay:
+            recorder = self._make_recorder(self.options.record, name)
+        room = Room(
+            name,
+            config,
+            self._workers,
+            prepare=partial(self._call, self._preparer, prepare),
+            limits=self.limits,
+            round=round,
+            recorder=recorder,
+            is_replay=is_replay,
+        )
+        self.rooms[name] = room
+        task = asyncio.get_running_loop().create_task(room.run())
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: self._forget(done, name))
+        return room
+
+    def _forget(self, task: "asyncio.Task[None]", name: str) -> None:
+        self._tasks.discard(task)
+        self.rooms.pop(name, None)
+
+    def find(self, name: str) -> Room:
+        """Return a room.
+
+        Raises:
+            Refused: If there is none of this name.
+        """
+        if name not in self.rooms:
+            raise Refused(404, "There is no such room (any more): open a new one.")
+        return self.rooms[name]
+
+    async def _sweep(self) -> None:
+        """Close rooms that nobody is in."""
+        while True:
+            await asyncio.sleep(min(_SWEEP_SECONDS, self.limits.idle_seconds))
+            now = time.monotonic()
+            for name, room in list(self.rooms.items()):
+                idle = not room.people and now - room.empty_since > self.limits.idle_seconds
+                if idle and name != self.replay_room:
+                    room.close("Nobody was here for a while, so the room was closed.")
+
+    async def _call(
+        self, threads: Executor | None, function: Callable[..., Result], *args: object
+    ) -> Result:
+        """Call a function that may take a while in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(threads, partial(function, *args))
