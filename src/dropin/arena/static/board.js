@@ -14,7 +14,7 @@ const NEW_FOR_STEPS = 3;
 const LEAST_HEIGHT = 240;
 const still = window.matchMedia("(prefers-reduced-motion: reduce)");
 
-/** Draws the frames of a room; clicks on agents are passed on to `onPick(slot, event)`. */
+/** Draws the frames of a room; clicks on agents are passed on to `onPick(slot)`. */
 export class Board {
   constructor(room, { canvas, wrap, onPick, onDrawn }) {
     Object.assign(this, { room, canvas, wrap, onDrawn });
@@ -30,14 +30,25 @@ export class Board {
     onTheme(() => this.draw());
     this.watching = new ResizeObserver(() => this.resize());
     this.watching.observe(wrap);
-    window.addEventListener("resize", () => this.resize());
-    canvas.addEventListener("click", (event) => {
-      const slot = this.slotAt(event.offsetX, event.offsetY);
-      if (slot !== null) onPick?.(slot, event);
-    });
-    canvas.addEventListener("pointermove", (event) => {
-      canvas.classList.toggle("over-agent", this.slotAt(event.offsetX, event.offsetY) !== null);
-    });
+    this.listening = new AbortController();
+    const { signal } = this.listening;
+    window.addEventListener("resize", () => this.resize(), { signal });
+    if (onPick) this.#listen(onPick, signal);
+  }
+
+  #listen(onPick, signal) {
+    const at = (event) => this.slotAt(event.offsetX, event.offsetY);
+    const click = (event) => at(event) !== null && onPick(at(event));
+    this.canvas.addEventListener("click", click, { signal });
+    const move = (event) => this.canvas.classList.toggle("over-agent", at(event) !== null);
+    this.canvas.addEventListener("pointermove", move, { signal });
+  }
+
+  /** Stop drawing: another room follows on the same canvas. */
+  end() {
+    this.listening.abort();
+    this.watching.disconnect();
+    this.to = null;
   }
 
   get painter() {
@@ -104,8 +115,9 @@ export class Board {
     const painter = this.painter;
     if (!frame || !painter) return;
     this.shape = painter.aspect(frame.scene);
-    const room = this.wrap.clientWidth;
-    const share = Number(getComputedStyle(this.wrap).getPropertyValue("--board-share")) || 0.6;
+    const style = getComputedStyle(this.wrap);
+    const room = this.wrap.clientWidth - 2 * Number.parseFloat(style.paddingLeft);
+    const share = Number(style.getPropertyValue("--board-share")) || 0.6;
     const highest = Math.max(LEAST_HEIGHT, share * window.innerHeight);
     const width = Math.max(120, Math.floor(Math.min(room, highest * this.shape)));
     const height = Math.floor(width / this.shape);

@@ -112,7 +112,7 @@ function share(room) {
 async function roomOfPage(catalogue) {
   const [, id] = location.pathname.match(/^\/r\/([^/]+)/) ?? [];
   if (id) return decodeURIComponent(id);
-  const room = await openRoom(firstConfig(catalogue));
+  const room = catalogue.replay ?? (await openRoom(firstConfig(catalogue)));
   history.replaceState(null, "", withToken(`/r/${encodeURIComponent(room)}`));
   return room;
 }

@@ -84,7 +84,7 @@ export function agent(ctx, x, y, radius, look) {
   ctx.globalAlpha *= look.alpha ?? 1;
   const fill = colour(look.fill);
   if (look.heading !== undefined) nose(ctx, x, y, radius, look.heading, fill);
-  if (look.ears) ears(ctx, x, y, radius, fill);
+  if (look.ears) ears(ctx, x, y, look.learner ? 1.08 * radius : radius, fill);
   outline(ctx, x, y, radius, look);
   ctx.fillStyle = fill;
   ctx.fill();

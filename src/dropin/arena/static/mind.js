@@ -113,10 +113,17 @@ export class Predictions {
       return;
     }
     this.matrix.show({ columns: actionColumns(room), rows, corner: "agent", noteHead: "right" });
-    setText(byId("predictions-note"), done ? "A frame marks what each agent then did." : "What they do is not known yet.");
+    setText(byId("predictions-note"), this.#note());
+  }
+
+  #note() {
+    const { done, frame } = this.room;
+    if (done) return "A frame marks what each agent then did.";
+    return frame.done ? "The episode is over: nobody acts any more." : "What they do is not known yet.";
   }
 }
 
+/** A number from 0 to 100. */
 function percent(value) {
   const share = Math.round(100 * value);
   return value > 0 && share === 0 ? "<1" : String(share);

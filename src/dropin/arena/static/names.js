@@ -21,7 +21,7 @@ export function agentName(room, slot) {
 export function placeName(room, slot) {
   if (slot === 0) return "learner";
   const side = sideOf(room, slot);
-  return `${room.game?.sides?.[side] ?? "agent"} ${slot}`;
+  return `${room.game?.side_names?.[side] ?? "agent"} ${slot}`;
 }
 
 /** The side of a slot: 0 is the learner's. */

@@ -75,8 +75,13 @@ export class PlanePainter {
     marks.write(ctx, "fort", at.x, at.y + 0.55 * scene.fort.r * scale, Math.max(11, 0.075 * scale), colour("--ink"), 600);
   }
 
+  /** The lasers of the step that led here, within the walls. */
   items(ctx, view) {
     const { scene, size } = view;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(0, 0, (scene.width * size.height) / scene.height, size.height);
+    ctx.clip();
     for (const laser of scene.lasers ?? []) {
       const at = this.pixels(scene, size, laser);
       const reach = (laser.reach * size.height) / scene.height;
@@ -97,6 +102,7 @@ export class PlanePainter {
       ctx.stroke();
       ctx.restore();
     }
+    ctx.restore();
   }
 
   look(scene, each) {

@@ -18,6 +18,7 @@ const PLACES = {
   stay: "middle",
 };
 const KEPT_TIMES = 1000;
+const PRESSED_BY_ITSELF = "button, a, summary";
 const TYPING = "input:not([type=range]):not([type=checkbox]), select, textarea, dialog";
 
 /** Times of this page's key presses, for tests and the benchmark; milliseconds. */
@@ -36,12 +37,21 @@ export class Player {
     for (const name of ["status", "shown", "acted", "connection", "delay"]) room.on(name, this.update);
     room.on("welcome", () => this.#build());
     room.on("acted", ({ slot, action }) => this.#acted(slot, action));
-    document.addEventListener("keydown", (event) => this.#keyDown(event));
-    document.addEventListener("keyup", (event) => this.#keyUp(event));
-    window.addEventListener("blur", () => this.#letGo());
+    this.listening = new AbortController();
+    const { signal } = this.listening;
+    document.addEventListener("keydown", (event) => this.#keyDown(event), { signal });
+    document.addEventListener("keyup", (event) => this.#keyUp(event), { signal });
+    window.addEventListener("blur", () => this.#letGo(), { signal });
     byId("release").hidden = study;
-    byId("release").addEventListener("click", () => room.send({ type: "release" }));
-    setInterval(() => this.#countdown(), 100);
+    byId("release").addEventListener("click", () => room.send({ type: "release" }), { signal });
+    this.counting = setInterval(() => this.#countdown(), 100);
+  }
+
+  /** Stop listening to keys: another room follows. */
+  end() {
+    this.listening.abort();
+    clearInterval(this.counting);
+    show(this.bar, false);
   }
 
   /** Whether a key of the keyboard moves the agent of this page. */
@@ -57,6 +67,8 @@ export class Player {
   #keyDown(event) {
     if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest?.(TYPING)) return;
     if (!this.owns(event)) return;
+    // A focused button is pressed by these keys, as everywhere.
+    if (["Enter", " "].includes(event.key) && event.target.closest?.(PRESSED_BY_ITSELF)) return;
     event.preventDefault();
     if (event.repeat) return;
     const action = this.#action(event);
@@ -122,7 +134,7 @@ export class Player {
     cross.replaceChildren();
     others.replaceChildren();
     this.buttons = actions.map((action, index) => {
-      const hint = Object.keys(keys ?? {}).find((key) => keys[key] === index);
+      const hint = keyHint(keys ?? {}, index);
       const place = PLACES[action];
       const button = element(
         "button",
@@ -135,7 +147,7 @@ export class Player {
         },
         element("span", { class: "symbol", text: symbol(action), "aria-hidden": "true" }),
         place ? null : element("span", { class: "word", text: action }),
-        hint && !hint.startsWith("Arrow") ? element("kbd", { text: keyName(hint), "aria-hidden": "true" }) : null,
+        hint && !place ? element("kbd", { text: keyName(hint), "aria-hidden": "true" }) : null,
       );
       button.addEventListener("pointerdown", (event) => this.#buttonDown(event, index));
       for (const name of ["pointerup", "pointercancel", "pointerleave"]) button.addEventListener(name, () => this.#letGo());
@@ -206,6 +218,12 @@ export class Player {
     byId("countdown-bar").style.setProperty("--share", Math.max(0, Math.min(1, left / room.clock.limit_ms)).toFixed(3));
     setText(byId("countdown-text"), `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`);
   }
+}
+
+/** The key to show for an action: rather a letter than a digit, and an arrow before both. */
+function keyHint(keys, action) {
+  const own = Object.keys(keys).filter((key) => keys[key] === action);
+  return own.find((key) => key.startsWith("Arrow")) ?? own.find((key) => !/\d/.test(key)) ?? own[0];
 }
 
 /** The dialog in which a visitor takes the place of an agent. */

@@ -134,7 +134,7 @@ export class Facts {
     const over = byId("episode-over");
     over.hidden = !frame.done;
     if (frame.done) {
-      setText(over.firstElementChild, `The episode is over. The learner’s return is ${format(frame.score)}.`);
+      setText(over.firstElementChild, `The episode is over: a return of ${format(frame.score)}.`);
     }
   }
 }

@@ -7,7 +7,7 @@ import { colourOf, label } from "./names.js";
 import { colour, faded, onTheme } from "./palette.js";
 
 const SIDE = 22;
-const LONGEST_TRAIL = 60;
+const LONGEST_TRAIL = 16;
 const SHAPES = [0, 4, 3, 5, 6, 0, 4, 3];
 
 export class TypeMap {
@@ -105,7 +105,7 @@ export class TypeMap {
     points.forEach((point, index) => {
       if (!index) return;
       const [from, to] = [place(points[index - 1]), place(point)];
-      ctx.strokeStyle = faded(fill, 0.15 + (0.55 * index) / points.length);
+      ctx.strokeStyle = faded(fill, 0.08 + (0.6 * index) / points.length);
       ctx.beginPath();
       ctx.moveTo(from.x, from.y);
       ctx.lineTo(to.x, to.y);
