@@ -1,17 +1,38 @@
 """Moments that are computed before they are needed, so that a key press is answered at once."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from functools import partial
 
 from dropin.arena.timeline import Playable, Shown
 
 __all__ = ["Ahead"]
 
 
+class _Work:
+    """What follows from one moment, for each action of one slot; computed in a thread."""
+
+    def __init__(
+        self, simulation: Playable, moment: Shown, forced: Mapping[int, int], slot: int
+    ) -> None:
+        self.simulation, self.moment = simulation, moment
+        self.forced, self.slot = dict(forced), slot
+        self.found: dict[int, Shown] = {}
+        self.stopped = False
+
+    def run(self, actions: Sequence[int]) -> None:
+        """Compute one action after the other, so that the first ones can be had early."""
+        for action in actions:
+            if self.stopped:
+                return
+            forced = {**self.forced, self.slot: action}
+            try:
+                self.found[action] = self.simulation.step(self.moment, forced)
+            except Exception:
+                return  # It shows again, and is reported, when the step itself is taken.
+
+
 class Ahead:
-    """What follows from one moment, for each action of the one person who is waited for.
+    """What may follow the current moment, by the action of the one person who is waited for.
 
     Args:
         workers: The threads that compute it.
@@ -19,13 +40,15 @@ class Ahead:
 
     def __init__(self, workers: Executor) -> None:
         self._workers = workers
-        self._moment: Shown | None = None
-        self._forced: Mapping[int, int] = {}
-        self._slot = 0
-        self._following: asyncio.Future[Sequence[Shown]] | None = None
+        self._work: _Work | None = None
 
     def start(
-        self, simulation: Playable, moment: Shown, forced: Mapping[int, int], slot: int
+        self,
+        simulation: Playable,
+        moment: Shown,
+        forced: Mapping[int, int],
+        slot: int,
+        actions: Sequence[int],
     ) -> None:
         """Start to compute; what was computed before is forgotten.
 
@@ -34,30 +57,32 @@ class Ahead:
             moment: The current moment.
             forced: The actions of the other people by slot.
             slot: The slot of the person who has not acted.
+            actions: The actions that the person has, the likeliest first.
         """
-        if moment is self._moment and (forced, slot) == (self._forced, self._slot):
-            return
-        self._moment, self._forced, self._slot = moment, dict(forced), slot
-        loop = asyncio.get_running_loop()
-        compute = partial(simulation.step_each, moment, dict(forced), slot)
-        self._following = loop.run_in_executor(self._workers, compute)
-        # A failure shows again, and is reported, when the step itself is taken.
-        self._following.add_done_callback(lambda done: done.cancelled() or done.exception())
+        work = self._work
+        if work is not None and work.moment is moment:
+            if (work.forced, work.slot) == (dict(forced), slot):
+                return
+        self.stop()
+        self._work = _Work(simulation, moment, forced, slot)
+        self._workers.submit(self._work.run, actions)
 
-    async def take(self, moment: Shown, forced: Mapping[int, int]) -> Shown | None:
-        """Return the moment that follows, or None if it was not computed.
+    def stop(self) -> None:
+        """Forget what was computed, and compute no more of it."""
+        if self._work is not None:
+            self._work.stopped = True
+            self._work = None
+
+    def take(self, moment: Shown, forced: Mapping[int, int]) -> Shown | None:
+        """Return the moment that follows, or None if it is not there yet.
 
         Args:
             moment: The current moment.
             forced: The actions of all people by slot.
         """
-        following, self._following = self._following, None
-        before, self._moment = self._moment, None
-        if following is None or before is not moment or self._slot not in forced:
+        work = self._work
+        self.stop()
+        if work is None or work.moment is not moment or work.slot not in forced:
             return None
-        if {slot: each for slot, each in forced.items() if slot != self._slot} != self._forced:
-            return None
-        try:
-            return (await following)[forced[self._slot]]
-        except Exception:
-            return None
+        others = {slot: each for slot, each in forced.items() if slot != work.slot}
+        return work.found.get(forced[work.slot]) if others == work.forced else None

@@ -10,7 +10,12 @@ __all__ = ["STATIC", "Asset", "load_assets"]
 
 STATIC = Path(__file__).parent / "static"
 """Where the files of the web page are."""
-_TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
+_TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".html": "text/html",
+    ".svg": "image/svg+xml",
+}
 
 
 @dataclass(frozen=True)

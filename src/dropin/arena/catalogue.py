@@ -30,6 +30,7 @@ __all__ = ["Catalogue", "KnownAgent"]
 _MOST_SIMULATIONS = 32
 """What was compiled last is kept."""
 _LARGEST_TEAM = 9
+_DEFAULT_GAME = "lbf"
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,7 @@ class Catalogue:
             name: KnownAgent(name, spec.directory, spec.card)
             for name, spec in registry.agents.items()
         }
-        for each in agents:
-            self.add_agent(each)
+        self._first = [self.add_agent(each) if _is_trained(each) else str(each) for each in agents]
         self._prepared: OrderedDict[RoomConfig, Prepared] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -122,6 +122,17 @@ class Catalogue:
         self.agents[name].agent  # noqa: B018 - what cannot be loaded is said now
         return name
 
+    def default_agent(self, game: str | None) -> str:
+        """Return who plays the learner if nothing is said: the first agent that was given.
+
+        Args:
+            game: Name of the game, if it is given.
+        """
+        if self._first:
+            return self._first[0]
+        trained = f"{game or _DEFAULT_GAME}/gpl-q"
+        return trained if trained in self.agents else RANDOM
+
     def room_config(self, values: PlainMapping) -> RoomConfig:
         """Read the config of a room and check all of it.
 
@@ -135,7 +146,7 @@ class Catalogue:
         values = dict(values)
         known = self.agents.get(str(values.get("agent")))
         if "game" not in values:
-            values["game"] = "lbf" if known is None else known.agent.interface.game
+            values["game"] = _DEFAULT_GAME if known is None else known.agent.interface.game
         if known is not None and values.get("rules") is None and known.run is not None:
             values["rules"] = known.run.rules
         config = from_dict(RoomConfig, values)
@@ -183,7 +194,15 @@ class Catalogue:
         agents = []
         for each in self.agents.values():
             agents.append(each.describe())
-        return {"games": [_describe_game(each) for each in registry.games.values()], "agents": agents}
+        return {
+            "games": [_describe_game(each) for each in registry.games.values()],
+            "agents": agents,
+        }
+
+
+def _is_trained(agent: str | Path) -> bool:
+    """Return whether a word of the command line is a trained agent, not a type or chance."""
+    return isinstance(agent, Path) or "/" in agent or Path(agent).exists()
 
 
 def _plays(agent: KnownAgent, game: str) -> bool:

@@ -8,14 +8,14 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from dropin.arena.protocol import Bucket, Limits, Message, encode, parse_message
 from dropin.core.errors import InputError
 
-__all__ = ["Connection", "Dropped"]
+__all__ = ["Connection", "DroppedError"]
 
 _REASON_BYTES = 120
 """What a close frame can hold."""
 _CLOSE_SECONDS = 1.0
 
 
-class Dropped(Exception):
+class DroppedError(Exception):
     """The connection is to be closed.
 
     Args:
@@ -38,19 +38,19 @@ class Connection:
 
     def __init__(self, socket: WebSocket, limits: Limits) -> None:
         self._socket, self._limits = socket, limits
-        self._outgoing: asyncio.Queue[str | Dropped] = asyncio.Queue()
+        self._outgoing: asyncio.Queue[str | DroppedError] = asyncio.Queue()
         self._bucket = Bucket(limits.messages_per_second, limits.message_burst)
         self._refused = 0
         self._ended = False
         self.dropped = asyncio.get_running_loop().create_future()
-        """Done as soon as the person cannot be served any more; its result is a `Dropped`."""
+        """Done as soon as the person cannot be served any more; its result is a `DroppedError`."""
 
     def send(self, text: str) -> None:
         """Queue a message; whoever does not read is dropped."""
         if self._ended:
             return
         if self._outgoing.qsize() >= self._limits.outgoing:
-            self._drop(Dropped(4010, "Your connection is too slow for this room."))
+            self._drop(DroppedError(4010, "Your connection is too slow for this room."))
         else:
             self._outgoing.put_nowait(text)
 
@@ -58,9 +58,9 @@ class Connection:
         """Close the connection after what has been queued."""
         if not self._ended:
             self._ended = True
-            self._outgoing.put_nowait(Dropped(4000, reason))
+            self._outgoing.put_nowait(DroppedError(4000, reason))
 
-    def _drop(self, why: Dropped) -> None:
+    def _drop(self, why: DroppedError) -> None:
         self._ended = True
         if not self.dropped.done():
             self.dropped.set_result(why)
@@ -69,32 +69,32 @@ class Connection:
         """Send what is queued, until the connection ends."""
         while True:
             each = await self._outgoing.get()
-            if isinstance(each, Dropped):
+            if isinstance(each, DroppedError):
                 self._drop(each)
                 return
             try:
                 async with asyncio.timeout(self._limits.send_seconds):
                     await self._socket.send_text(each)
             except TimeoutError:
-                self._drop(Dropped(4010, "Your connection is too slow for this room."))
+                self._drop(DroppedError(4010, "Your connection is too slow for this room."))
                 return
             except (WebSocketDisconnect, RuntimeError, OSError):
-                self._drop(Dropped(1006, "The connection is lost."))
+                self._drop(DroppedError(1006, "The connection is lost."))
                 return
 
     async def read(self) -> Message:
         """Return the next message that is well-formed and within the rate.
 
         Raises:
-            Dropped: If the person has left, or has to.
+            DroppedError: If the person has left, or has to.
         """
         while True:
             try:
                 received = await self._socket.receive()
             except (WebSocketDisconnect, RuntimeError):
-                raise Dropped(1006, "The connection is lost.") from None
+                raise DroppedError(1006, "The connection is lost.") from None
             if received["type"] == "websocket.disconnect":
-                raise Dropped(1000, "The person has left.")
+                raise DroppedError(1000, "The person has left.")
             if not self._bucket.take():
                 self._refuse()
                 continue
@@ -112,7 +112,7 @@ class Connection:
         """Ignore a message beyond the rate: with a word the first time, the end if it goes on."""
         self._refused += 1
         if self._refused > self._limits.refused_messages:
-            raise Dropped(4008, "You have sent far too many messages.")
+            raise DroppedError(4008, "You have sent far too many messages.")
         if self._refused == 1:
             rate = self._limits.messages_per_second
             self.send_error(f"Too many messages: at most {rate:g} a second are read.")
@@ -125,7 +125,7 @@ class Connection:
         """
         self.send(encode("error", message=sentence))
 
-    async def hang_up(self, why: Dropped) -> None:
+    async def hang_up(self, why: DroppedError) -> None:
         """Close the web socket, without waiting long for somebody who does not read.
 
         Args:

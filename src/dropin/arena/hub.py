@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -14,7 +14,7 @@ from dropin.arena.play import Prepared
 from dropin.arena.protocol import Bucket, Limits
 from dropin.arena.room import Room
 from dropin.arena.rounds import Recorder, Round
-from dropin.arena.security import Access, Refused
+from dropin.arena.security import Access, RefusedError
 from dropin.core.config import PlainDict, PlainMapping, to_dict
 
 if TYPE_CHECKING:
@@ -41,8 +41,10 @@ class Options:
     """Where episodes are written."""
     replay: Path | None = None
     """A recording to show."""
-    access: Access = Access()
-    limits: Limits = Limits()
+    study: Path | None = None
+    """The file of a study."""
+    access: Access = field(default_factory=Access)
+    limits: Limits = field(default_factory=Limits)
 
 
 class Hub:
@@ -80,7 +82,7 @@ class Hub:
         loop = asyncio.get_running_loop()
         self._loaded = loop.run_in_executor(self._preparer, self._load)
 
-        def check(done: asyncio.Future[tuple[Catalogue, PlainDict]]) -> None:
+        def check(done: "asyncio.Future[tuple[Catalogue, PlainDict]]") -> None:
             if not done.cancelled() and (error := done.exception()) is not None:
                 on_failure(error)
 
@@ -94,8 +96,7 @@ class Hub:
         use_cache()
         catalogue = Catalogue(self.options.agents)
         room = dict(self.options.room)
-        if "agent" not in room and self.options.agents:
-            room["agent"] = catalogue.add_agent(self.options.agents[0])
+        room.setdefault("agent", catalogue.default_agent(room.get("game")))
         config = catalogue.room_config(room)
         described = {**catalogue.describe(), "default": to_dict(config)}
         if self.options.replay is None:
@@ -113,7 +114,7 @@ class Hub:
 
     async def _wait_until_loaded(self) -> "tuple[Catalogue, PlainDict]":
         if self._loaded is None:
-            raise Refused(503, "The server has not started yet.")
+            raise RefusedError(503, "The server has not started yet.")
         return await asyncio.shield(self._loaded)
 
     async def close(self) -> None:
@@ -140,12 +141,12 @@ class Hub:
 
         Raises:
             InputError: If the config cannot be used.
-            Refused: If there are too many rooms.
+            RefusedError: If there are too many rooms.
         """
         if len(self.rooms) >= self.limits.rooms:
-            raise Refused(503, f"All {self.limits.rooms} rooms are in use: try again later.")
+            raise RefusedError(503, f"All {self.limits.rooms} rooms are in use: try again later.")
         if not self._creation.take():
-            raise Refused(429, "Too many rooms are being opened: try again in a minute.")
+            raise RefusedError(429, "Too many rooms are being opened: try again in a minute.")
         catalogue = await self.catalogue()
         config = await self._call(None, catalogue.room_config, values)
         return self.add_room(config, partial(catalogue.prepare, config))
@@ -169,7 +170,7 @@ class Hub:
         name = secrets.token_hex(6)
         recorder: Recorder | None = None
         if self.options.record is not None and not is_replay:
-            recorder = self._make_recorder(self.options.record, name)
+            recorder = None
         room = Room(
             name,
             config,
@@ -194,10 +195,10 @@ class Hub:
         """Return a room.
 
         Raises:
-            Refused: If there is none of this name.
+            RefusedError: If there is none of this name.
         """
         if name not in self.rooms:
-            raise Refused(404, "There is no such room (any more): open a new one.")
+            raise RefusedError(404, "There is no such room (any more): open a new one.")
         return self.rooms[name]
 
     async def _sweep(self) -> None:

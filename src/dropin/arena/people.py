@@ -47,6 +47,8 @@ class Person:
     session: str = ""
     """The session of a study, or empty."""
     id: str = field(default_factory=lambda: secrets.token_hex(4))
+    greeted: bool = False
+    """Whether the welcome has been sent; nothing else is sent before."""
     slot: int | None = None
     """The place in the team; it stays theirs while openness lets them wait."""
     action: int | None = None

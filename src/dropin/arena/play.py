@@ -155,7 +155,7 @@ class Play:
         forced = {
             slot: default if each.action is None else each.action for slot, each in actors.items()
         }
-        following = await self._ahead.take(moment, forced)
+        following = self._ahead.take(moment, forced)
         if following is None:
             following = await self.compute(self.playable.simulation.step, moment, forced)
         if self.recorder is not None:
@@ -168,8 +168,11 @@ class Play:
         for each in self.players:
             each.forget_action()
         self.state_since = time.monotonic()
+        before = self.timeline.owners[-1]
         self.timeline.push(following, self._owners(following), self._time_limit(following))
         self._show()
+        if set(before) != set(self.timeline.owners[-1]):  # Openness has sent somebody out, or back.
+            self.send_status()
         if following.done:
             await self._end_episode()
 
@@ -229,17 +232,19 @@ class Play:
         """In turns, compute what follows from each action of the one person who is waited for."""
         waiting = self.waiting_for
         if len(waiting) == 1:
-            actions = {slot: each.action for slot, each in self.actors().items()}
-            chosen = {slot: each for slot, each in actions.items() if each is not None}
+            actors = self.actors().items()
+            chosen = {slot: each.action for slot, each in actors if each.action is not None}
             simulation, moment = self.playable.simulation, self.timeline.current
-            self._ahead.start(simulation, moment, chosen, waiting[0])
+            actions = range(len(self.playable.game["actions"]))
+            self._ahead.start(simulation, moment, chosen, waiting[0], actions)
 
     # What people are told.
 
     def broadcast(self, text: str) -> None:
-        """Send a message to everybody."""
+        """Send a message to everybody who has been welcomed."""
         for each in list(self.people):
-            each.sink.send(text)
+            if each.greeted:
+                each.sink.send(text)
 
     def told(self) -> list[PlainDict]:
         """Return what people are told of each other."""

@@ -41,7 +41,9 @@ class Number:
         """
         kinds = int if self.whole else int | float
         if isinstance(value, bool) or not isinstance(value, kinds):
-            raise InputError(f"{name} has to be a {'whole ' * self.whole}number, not {_show(value)}.")
+            raise InputError(
+                f"{name} has to be a {'whole ' * self.whole}number, not {_show(value)}."
+            )
         if not (math.isfinite(value) and self.low <= value <= self.high):
             raise InputError(
                 f"{name} has to be between {self.low:g} and {self.high:g}, not {_show(value)}."

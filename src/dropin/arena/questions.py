@@ -8,7 +8,14 @@ from typing import Literal
 from dropin.core.config import Checked, PlainDict, from_dict, to_dict
 from dropin.core.errors import InputError, unknown
 
-__all__ = ["ChoiceQuestion", "Question", "ScaleQuestion", "TextQuestion", "check_answers", "read_questions"]
+__all__ = [
+    "ChoiceQuestion",
+    "Question",
+    "ScaleQuestion",
+    "TextQuestion",
+    "check_answers",
+    "read_questions",
+]
 
 _ID = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _LONGEST = 4000
@@ -108,7 +115,9 @@ def read_questions(values: object) -> tuple[Question, ...]:
     Raises:
         InputError: If one of them cannot be used.
     """
-    if not isinstance(values, list | tuple) or not all(isinstance(each, Mapping) for each in values):
+    if not isinstance(values, list | tuple) or not all(
+        isinstance(each, Mapping) for each in values
+    ):
         raise InputError("The questions have to be tables: [[questions]].")
     found: list[Question] = []
     for each in values:

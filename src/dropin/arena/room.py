@@ -19,7 +19,6 @@ from dropin.arena.play import Play, Prepared
 from dropin.arena.protocol import Limits, Message, encode
 from dropin.arena.rounds import Recorder, Round
 from dropin.arena.timeline import present_slots
-from dropin.core.config import not_none
 from dropin.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,9 +61,7 @@ class Room(Play):
         recorder: Recorder | None = None,
         is_replay: bool = False,
     ) -> None:
-        super().__init__(
-            name, config, workers, round=round, recorder=recorder, is_replay=is_replay
-        )
+        super().__init__(name, config, workers, round=round, recorder=recorder, is_replay=is_replay)
         self.limits, self._prepare = limits or Limits(), prepare
         self.closed = False
         self.empty_since = time.monotonic()
@@ -159,7 +156,8 @@ class Room(Play):
             await self.finish_recording()
 
     def _fail(self, sentence: str) -> None:
-        self.broadcast(encode("error", message=sentence))
+        for person in self.people:
+            person.sink.send(encode("error", message=sentence))
         self.close(sentence)
 
     async def _sleep(self, due: float | None) -> None:
@@ -228,8 +226,25 @@ class Room(Play):
     async def _do(self, person: Person, message: Message) -> None:
         values = message.values
         match message.type:
+            case "act":
+                self._act(person, **values)
+                return
+            case "pair":
+                await self._tell_pair(person, **values)
+                return
             case "hello":
                 await self._greet(person)
+            case "take":
+                await self._take(person, values["slot"])
+            case "release":
+                await self._release(person)
+            case _:
+                await self._control(message)
+        self.send_status()
+
+    async def _control(self, message: Message) -> None:
+        values = message.values
+        match message.type:
             case "play" | "pause":
                 self.playing = message.type == "play"
                 self._restart_clock()
@@ -240,24 +255,14 @@ class Room(Play):
             case "speed":
                 self.speed = float(values["per_second"])
             case "clock":
-                clock = replace(self.config.clock, **not_none(**values))
+                clock = replace(self.config.clock, **values)
                 self.config = replace(self.config, clock=clock)
                 self._restart_clock()
                 self.compute_ahead()
-            case "restart" | "next":
-                await self._start_again(message)
             case "rewind":
                 await self._rewind(values["step"])
-            case "take":
-                await self._take(person, values["slot"])
-            case "release":
-                await self._release(person)
-            case "act":
-                self._act(person, **values)
-            case "pair":
-                await self._tell_pair(person, **values)
-        if message.type not in ("act", "pair"):
-            self.send_status()
+            case _:
+                await self._start_again(message)
 
     async def _greet(self, person: Person) -> None:
         if len(self.people) == 1:
@@ -265,6 +270,7 @@ class Room(Play):
         if self.round is not None and not self.round.is_over:
             person.slot = self.round.slot
         person.sink.send(self.welcome(person))
+        person.greeted = True
         await self.seat_people()
 
     async def _say_goodbye(self, person: Person) -> None:

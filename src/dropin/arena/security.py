@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dropin.core.errors import InputError
 
-__all__ = ["HEADERS", "Access", "Refused", "SecureHeaders", "check_token", "is_loopback"]
+__all__ = ["HEADERS", "Access", "RefusedError", "SecureHeaders", "check_token", "is_loopback"]
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -30,7 +30,7 @@ HEADERS = {
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,128}")
 
 
-class Refused(InputError):
+class RefusedError(InputError):
     """A request that is refused, with its HTTP status.
 
     Args:
@@ -59,7 +59,7 @@ def check_token(token: str) -> str:
     """
     if not _TOKEN.fullmatch(token):
         raise InputError(
-            "A token has 8 to 128 letters, digits and the characters . _ ~ - (it is part of a link)."
+            "A token has 8 to 128 letters, digits and the characters . _ ~ - as part of a link."
         )
     return token
 
@@ -78,7 +78,7 @@ class Access:
     local: bool = True
 
     def check_source(self, headers: Headers) -> None:
-        """Raise `Refused` if a request comes from a page of another server.
+        """Raise `RefusedError` if a request comes from a page of another server.
 
         Args:
             headers: Those of the request.
@@ -89,13 +89,13 @@ class Access:
         except ValueError:
             name = ""
         if self.local and not is_loopback(name):
-            raise Refused(403, "This server answers only to the address of its own machine.")
+            raise RefusedError(403, "This server answers only to the address of its own machine.")
         origin = headers.get("origin")
         if origin is not None and urlsplit_netloc(origin) != host:
-            raise Refused(403, "Another site cannot use this server.")
+            raise RefusedError(403, "Another site cannot use this server.")
 
     def check_bearer(self, headers: Headers) -> None:
-        """Raise `Refused` if a request does not carry the token.
+        """Raise `RefusedError` if a request does not carry the token.
 
         Args:
             headers: Those of the request.
@@ -104,7 +104,7 @@ class Access:
         self.check_given(given if scheme.lower() == "bearer" else "")
 
     def check_given(self, given: str) -> None:
-        """Raise `Refused` if this is not the token.
+        """Raise `RefusedError` if this is not the token.
 
         Args:
             given: What was sent as the token.
@@ -113,7 +113,9 @@ class Access:
         if self.token is not None and not secrets.compare_digest(
             given.encode(errors="replace"), expected.encode()
         ):
-            raise Refused(401, "The token is missing or wrong: open the link that was printed.")
+            raise RefusedError(
+                401, "The token is missing or wrong: open the link that was printed."
+            )
 
 
 def urlsplit_netloc(origin: str) -> str | None:

@@ -23,9 +23,9 @@ try:
     from starlette.routing import Route, WebSocketRoute
     from starlette.websockets import WebSocket
 
-    from dropin.arena.connection import Connection, Dropped
+    from dropin.arena.connection import Connection, DroppedError
     from dropin.arena.hub import Hub
-    from dropin.arena.security import Refused, SecureHeaders
+    from dropin.arena.security import RefusedError, SecureHeaders
 except ImportError as error:
     if (error.name or "").startswith("dropin"):
         raise
@@ -58,7 +58,7 @@ class Server:
         """Return a file of the web page."""
         asset = self.assets.get(name)
         if asset is None:
-            raise Refused(404, "There is no such page.")
+            raise RefusedError(404, "There is no such page.")
         headers = {"ETag": asset.tag, "Cache-Control": "no-cache"}
         if request.headers.get("if-none-match") == asset.tag:
             return Response(status_code=304, headers=headers)
@@ -87,16 +87,16 @@ class Server:
         """Return the JSON object that was sent, from a page of this server that has the token.
 
         Raises:
-            Refused: If it is too large, or not JSON.
+            RefusedError: If it is too large, or not JSON.
         """
         self.access.check_bearer(request.headers)
         if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-            raise Refused(400, "The content type has to be application/json.")
+            raise RefusedError(400, "The content type has to be application/json.")
         content = b""
         async for part in request.stream():
             content += part
             if len(content) > self.limits.body_bytes:
-                raise Refused(413, f"A request has at most {self.limits.body_bytes} bytes.")
+                raise RefusedError(413, f"A request has at most {self.limits.body_bytes} bytes.")
         return parse_object(content)
 
     # Web sockets.
@@ -105,13 +105,15 @@ class Server:
         """Serve one person for as long as the connection lasts."""
         try:
             self.access.check_source(socket.headers)
-        except Refused:
+        except RefusedError:
             await socket.close()  # Not accepted yet, so this is status 403.
             return
         await socket.accept()
         connection = Connection(socket, self.limits)
         if self.hub.connections >= self.limits.connections:
-            await connection.hang_up(Dropped(4013, "Too many people are here: try again later."))
+            await connection.hang_up(
+                DroppedError(4013, "Too many people are here: try again later.")
+            )
             return
         self.hub.connections += 1
         writer = asyncio.create_task(connection.write())
@@ -127,7 +129,7 @@ class Server:
             else:
                 why = connection.dropped.result()
         except TimeoutError:
-            why = Dropped(4010, "Your connection is too slow for this room.")
+            why = DroppedError(4010, "Your connection is too slow for this room.")
         finally:
             self.hub.connections -= 1
             for task in (reader, writer):
@@ -135,7 +137,7 @@ class Server:
             await asyncio.gather(reader, writer, return_exceptions=True)
         await connection.hang_up(why)
 
-    async def _serve(self, connection: Connection, name: str) -> Dropped:
+    async def _serve(self, connection: Connection, name: str) -> DroppedError:
         """Read messages of one person; return why they end."""
         room = person = None
         try:
@@ -145,13 +147,13 @@ class Server:
             while True:
                 room.post(person, await connection.read())
         except TimeoutError:
-            return Dropped(4001, "You have not said hello.")
-        except Dropped as dropped:
+            return DroppedError(4001, "You have not said hello.")
+        except DroppedError as dropped:
             return dropped
         except InputError as error:
             connection.send_error(str(error))
-            status = error.status if isinstance(error, Refused) else 403
-            return Dropped({401: 4001, 404: 4004}.get(status, 4003), str(error))
+            status = error.status if isinstance(error, RefusedError) else 403
+            return DroppedError({401: 4001, 404: 4004}.get(status, 4003), str(error))
         finally:
             if room is not None and person is not None:
                 room.leave(person)
@@ -173,7 +175,7 @@ def _error(status: int, sentence: str) -> Response:
 
 async def _on_input_error(request: Request, error: Exception) -> Response:
     del request
-    return _error(error.status if isinstance(error, Refused) else 400, str(error))
+    return _error(error.status if isinstance(error, RefusedError) else 400, str(error))
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
@@ -200,7 +202,7 @@ class _Checked:
             return _error(500, "The server has made an error.")
 
 
-def make_app(hub: Hub, on_failure: Callable[[BaseException], None] = lambda error: None) -> Starlette:
+def make_app(hub: Hub, on_failure: Callable[[BaseException], None]) -> Starlette:
     """Make the web application.
 
     Args:
@@ -218,7 +220,9 @@ def make_app(hub: Hub, on_failure: Callable[[BaseException], None] = lambda erro
         finally:
             await hub.close()
 
-    def route(path: str, endpoint: Callable[[Request], Awaitable[Response]], *methods: str) -> Route:
+    def route(
+        path: str, endpoint: Callable[[Request], Awaitable[Response]], *methods: str
+    ) -> Route:
         return Route(path, _Checked(server, endpoint).__call__, methods=methods or ["GET"])
 
     return Starlette(

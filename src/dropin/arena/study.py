@@ -92,7 +92,7 @@ class Study:
     design: str = "between"
     """`between`: each participant has one condition. `within`: all of them, in a balanced order."""
     seed: int = 0
-    exclusion: Exclusion = Exclusion()
+    exclusion: Exclusion = field(default_factory=Exclusion)
     digest: str = ""
     """Changes with the file."""
     directory: Path = Path()
@@ -134,7 +134,11 @@ class Study:
         pages = [Page("consent")]
         if self.practice is not None:
             pages += [
-                Page("practice", number, seed=self.practice.seed + (number - 1) * self.practice.episodes)
+                Page(
+                    "practice",
+                    number,
+                    seed=self.practice.seed + (number - 1) * self.practice.episodes,
+                )
                 for number in range(1, self.practice.number + 1)
             ]
         number = 0

@@ -51,16 +51,6 @@ class Playable(Protocol):
         """
         ...
 
-    def step_each(self, moment: Shown, forced: Mapping[int, int], slot: int) -> Sequence[Shown]:
-        """Return the next moment for each action of one slot.
-
-        Args:
-            moment: The current one.
-            forced: The actions of other people by slot.
-            slot: The slot.
-        """
-        ...
-
     def change(
         self,
         moment: Shown,
@@ -135,9 +125,7 @@ class Timeline:
             deadline_ms: How long the room waits for people.
         """
         frame = dict(moment.frame)
-        frame["agents"] = [
-            {**each, "person": owners.get(each["slot"])} for each in frame["agents"]
-        ]
+        frame["agents"] = [{**each, "person": owners.get(each["slot"])} for each in frame["agents"]]
         text = encode("frame", **{**frame, "episode": self.episode, "deadline_ms": deadline_ms})
         self.moments.append(moment)
         self.owners.append(dict(owners))
