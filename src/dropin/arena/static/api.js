@@ -16,7 +16,9 @@ async function request(path, options = {}) {
   }
   const body = await response.json().catch(() => null);
   if (!response.ok) {
-    throw new ServerError(body?.error ?? body?.message ?? `The server answered ${response.status}.`);
+    throw new ServerError(
+      body?.error ?? body?.message ?? `The server answered ${response.status}.`,
+    );
   }
   return body;
 }

@@ -61,7 +61,8 @@ export class Board {
     if (!painter) return;
     const moves = animate && !still.matches && this.to;
     this.from = moves ? this.#places(performance.now()) : new Map();
-    for (const slot of [...(frame.entered ?? []), ...(frame.left ?? [])]) this.from.delete(`agent ${slot}`);
+    for (const slot of [...(frame.entered ?? []), ...(frame.left ?? [])])
+      this.from.delete(`agent ${slot}`);
     this.to = painter.positions(frame.scene);
     this.before = previous?.scene ?? null;
     this.origin = previous ? painter.positions(previous.scene) : new Map();
@@ -86,7 +87,8 @@ export class Board {
     this.running = true;
     const next = () => {
       this.draw();
-      this.running = performance.now() < this.start + Math.max(this.duration, this.duration ? 500 : 0);
+      this.running =
+        performance.now() < this.start + Math.max(this.duration, this.duration ? 500 : 0);
       if (this.running) requestAnimationFrame(next);
     };
     requestAnimationFrame(next);
@@ -182,17 +184,36 @@ export class Board {
       if (at.heading !== undefined) look.heading = at.heading;
       const age = this.#stepsHere(each.slot);
       const person = personIn(room, each.slot);
-      if (age < NEW_FOR_STEPS) marks.entrance(ctx, at.x, at.y, at.radius, 1 - age / NEW_FOR_STEPS, age === 0 ? view.progress : 1);
-      if (room.selected === each.slot || look.mine) marks.halo(ctx, at.x, at.y, at.radius, look.mine ? "--newcomer" : "--ink");
+      if (age < NEW_FOR_STEPS)
+        marks.entrance(
+          ctx,
+          at.x,
+          at.y,
+          at.radius,
+          1 - age / NEW_FOR_STEPS,
+          age === 0 ? view.progress : 1,
+        );
+      if (room.selected === each.slot || look.mine)
+        marks.halo(ctx, at.x, at.y, at.radius, look.mine ? "--newcomer" : "--ink");
       marks.agent(ctx, at.x, at.y, at.radius, look);
       if (person) captions.push([agentName(room, each.slot), at]);
       else if (age === 0) captions.push(["new", at]);
     }
     for (const [text, at] of captions) {
-      const [ground, ink] = text === "new" ? ["--newcomer-soft", "--newcomer"] : ["--surface", "--ink"];
-      const above = at.y - 1.5 * at.radius > 8;
-      const y = above ? at.y - 1.62 * at.radius : at.y + 1.62 * at.radius;
-      marks.plate(ctx, text, at.x, y, Math.max(10, Math.min(13, 0.55 * at.radius)), colour(ground), colour(ink), this.size.width);
+      const [ground, ink] =
+        text === "new" ? ["--newcomer-soft", "--newcomer"] : ["--surface", "--ink"];
+      const above = at.y - 1.9 * at.radius > 8;
+      const y = above ? at.y - 1.85 * at.radius : at.y + 1.75 * at.radius;
+      marks.plate(
+        ctx,
+        text,
+        at.x,
+        y,
+        Math.max(10, Math.min(13, 0.55 * at.radius)),
+        colour(ground),
+        colour(ink),
+        this.size.width,
+      );
     }
   }
 
@@ -234,7 +255,16 @@ export class Board {
     const at = this.painter.pixels(frame.scene, this.size, place);
     const name = frame.reward > 0 ? "--good" : "--bad";
     const size = Math.max(13, 0.62 * at.radius);
-    marks.floating(this.ctx, signed(frame.reward), at.x, at.y - 1.1 * at.radius, size, name, view.progress, this.size.width);
+    marks.floating(
+      this.ctx,
+      signed(frame.reward),
+      at.x,
+      at.y - 1.1 * at.radius,
+      size,
+      name,
+      view.progress,
+      this.size.width,
+    );
   }
 
   /** The agent at a point of the canvas, or null. */

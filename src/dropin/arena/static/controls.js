@@ -106,5 +106,8 @@ export class Controls {
 const SPEEDS = [0.5, 1, 2, 3, 4, 6, 8, 12, 20, 30];
 
 function nearest(speed) {
-  return SPEEDS.reduce((best, each, index) => (Math.abs(each - speed) < Math.abs(SPEEDS[best] - speed) ? index : best), 0);
+  return SPEEDS.reduce(
+    (best, each, index) => (Math.abs(each - speed) < Math.abs(SPEEDS[best] - speed) ? index : best),
+    0,
+  );
 }

@@ -54,7 +54,8 @@ export function soon(work) {
 /** Format a number for reading: up to `digits` significant digits, with a real minus sign. */
 export function format(value, digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
-  const text = Math.abs(value) >= 1000 ? value.toFixed(0) : Number(value.toPrecision(digits)).toString();
+  const text =
+    Math.abs(value) >= 1000 ? value.toFixed(0) : Number(value.toPrecision(digits)).toString();
   return text.replace("-", "−");
 }
 

@@ -16,7 +16,8 @@ export class GridPainter {
   /** Positions of everything that moves, by a key that stays the same from step to step. */
   positions(scene) {
     const places = new Map();
-    for (const each of scene.agents) places.set(`agent ${each.slot}`, { x: each.column, y: each.row });
+    for (const each of scene.agents)
+      places.set(`agent ${each.slot}`, { x: each.column, y: each.row });
     for (const each of scene.items) places.set(`item ${each.id}`, { x: each.column, y: each.row });
     return places;
   }
@@ -51,14 +52,22 @@ export class GridPainter {
     const cell = size.width / scene.columns;
     for (const item of scene.items) {
       const at = this.pixels(scene, size, view.place(`item ${item.id}`));
-      if (item.kind === "prey") marks.hare(ctx, at.x, at.y, 0.33 * cell, item.facing, item.captured);
+      if (item.kind === "prey")
+        marks.hare(ctx, at.x, at.y, 0.33 * cell, item.facing, item.captured);
       else marks.fruit(ctx, at.x, at.y, 0.36 * cell, item.level);
     }
     const left = new Set(scene.items.map((item) => item.id));
     for (const item of before?.items ?? []) {
       if (left.has(item.id) || item.kind === "prey" || progress >= 1) continue;
       const at = this.pixels(scene, size, { x: item.column, y: item.row });
-      marks.fruit(ctx, at.x, at.y - 0.3 * cell * progress, 0.36 * cell * (1 + 0.3 * progress), item.level, 1 - progress);
+      marks.fruit(
+        ctx,
+        at.x,
+        at.y - 0.3 * cell * progress,
+        0.36 * cell * (1 + 0.3 * progress),
+        item.level,
+        1 - progress,
+      );
     }
     for (const mark of scene.marks ?? []) this.mark(ctx, view, mark, cell);
   }

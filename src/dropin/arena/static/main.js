@@ -51,7 +51,11 @@ function watchConnection(room) {
     const { state } = room.connection;
     pill.dataset.state = state;
     const people = room.people.length;
-    const words = { connecting: "connecting…", lost: "connection lost", open: people > 1 ? `${people} people here` : "connected" };
+    const words = {
+      connecting: "connecting…",
+      lost: "connection lost",
+      open: people > 1 ? `${people} people here` : "connected",
+    };
     setText(pill, words[state]);
     show(byId("lost"), state !== "open" && failures > 0);
   });
@@ -60,9 +64,17 @@ function watchConnection(room) {
       failures += 1;
       seat = room.mySlot ?? seat;
       if (!room.known && failures >= 2) {
-        setText(byId("lost-text"), reason || "This room does not exist, or no longer: rooms close when nobody has been in them for a while.");
+        setText(
+          byId("lost-text"),
+          reason ||
+            "This room does not exist, or no longer: rooms close when nobody has been in them for a while.",
+        );
         show(byId("lost-new"), true);
-      } else setText(byId("lost-text"), reason ? `${reason} Trying again…` : "The connection is lost. Trying again…");
+      } else
+        setText(
+          byId("lost-text"),
+          reason ? `${reason} Trying again…` : "The connection is lost. Trying again…",
+        );
     }
     update();
   });
@@ -160,12 +172,22 @@ async function start() {
   room.on("shown", () => show(byId("loading"), false));
   room.on("choice", () => remember("types", room.typesShown ? "shown" : "hidden"));
   byId("open-setup").addEventListener("click", () => setup.open(room.config));
-  window.dropinArena = { room, board, controls, mind, latency, agentName: (slot) => agentName(room, slot) };
+  window.dropinArena = {
+    room,
+    board,
+    controls,
+    mind,
+    latency,
+    agentName: (slot) => agentName(room, slot),
+  };
 }
 
 start().catch((problem) => {
   show(byId("loading"), false);
-  setText(byId("lost-text"), problem instanceof ServerError ? problem.message : "The page could not start. Load it again.");
+  setText(
+    byId("lost-text"),
+    problem instanceof ServerError ? problem.message : "The page could not start. Load it again.",
+  );
   show(byId("lost"), true);
   show(byId("lost-new"), true);
   if (!(problem instanceof ServerError)) throw problem;

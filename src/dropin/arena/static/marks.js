@@ -92,7 +92,8 @@ export function agent(ctx, x, y, radius, look) {
   ctx.strokeStyle = look.learner ? colour("--ink") : colour("--board");
   ctx.stroke();
   write(ctx, look.label, x, y, 0.95 * radius, colour("--on-agent"), 700);
-  if (look.level !== undefined) levelBadge(ctx, x + 0.72 * radius, y + 0.72 * radius, 0.46 * radius, look.level);
+  if (look.level !== undefined)
+    levelBadge(ctx, x + 0.72 * radius, y + 0.72 * radius, 0.46 * radius, look.level);
   if (look.person) personBadge(ctx, x - 0.78 * radius, y - 0.78 * radius, 0.44 * radius, look.mine);
   ctx.restore();
 }
@@ -132,7 +133,16 @@ export function ghost(ctx, x, y, radius, look, progress, width) {
   ctx.setLineDash([]);
   write(ctx, look.label, x, y, 0.85 * radius, colour(look.fill), 700);
   ctx.restore();
-  plate(ctx, "left", x, y + 1.35 * radius, Math.max(10, 0.5 * radius), colour("--raised"), colour("--muted"), width);
+  plate(
+    ctx,
+    "left",
+    x,
+    y + 1.35 * radius,
+    Math.max(10, 0.5 * radius),
+    colour("--raised"),
+    colour("--muted"),
+    width,
+  );
 }
 
 /** Rings around a newcomer: one that grows and vanishes, and one that stays for some steps. */
@@ -171,7 +181,15 @@ export function fruit(ctx, x, y, radius, level, alpha = 1) {
   ctx.fillStyle = colour("--object");
   for (const side of [-1, 1]) {
     ctx.beginPath();
-    ctx.ellipse(x + side * 0.33 * radius, y + 0.06 * radius, 0.68 * radius, 0.88 * radius, side * 0.18, 0, 2 * Math.PI);
+    ctx.ellipse(
+      x + side * 0.33 * radius,
+      y + 0.06 * radius,
+      0.68 * radius,
+      0.88 * radius,
+      side * 0.18,
+      0,
+      2 * Math.PI,
+    );
     ctx.fill();
   }
   ctx.strokeStyle = colour("--leaf");
@@ -183,7 +201,15 @@ export function fruit(ctx, x, y, radius, level, alpha = 1) {
   ctx.stroke();
   ctx.fillStyle = colour("--leaf");
   ctx.beginPath();
-  ctx.ellipse(x + 0.42 * radius, y - 0.9 * radius, 0.34 * radius, 0.15 * radius, -0.45, 0, 2 * Math.PI);
+  ctx.ellipse(
+    x + 0.42 * radius,
+    y - 0.9 * radius,
+    0.34 * radius,
+    0.15 * radius,
+    -0.45,
+    0,
+    2 * Math.PI,
+  );
   ctx.fill();
   levelBadge(ctx, x, y + 0.08 * radius, 0.52 * radius, level);
   ctx.restore();
@@ -200,7 +226,15 @@ export function hare(ctx, x, y, radius, facing, captured) {
   ctx.fillStyle = colour("--prey");
   for (const side of [-1, 1]) {
     ctx.beginPath();
-    ctx.ellipse(-0.42 * radius, side * 0.62 * radius, 0.62 * radius, 0.19 * radius, side * -0.42, 0, 2 * Math.PI);
+    ctx.ellipse(
+      -0.42 * radius,
+      side * 0.62 * radius,
+      0.62 * radius,
+      0.19 * radius,
+      side * -0.42,
+      0,
+      2 * Math.PI,
+    );
     ctx.fill();
   }
   ctx.beginPath();

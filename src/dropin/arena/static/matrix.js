@@ -37,18 +37,50 @@ export class Matrix {
 
   #build(columns, rows, corner, noteHead) {
     const heads = columns.map(({ text, title }) =>
-      element("th", { scope: "col", title }, element("span", { "aria-hidden": "true", text }), element("span", { class: "sr", text: title })),
+      element(
+        "th",
+        { scope: "col", title },
+        element("span", { "aria-hidden": "true", text }),
+        element("span", { class: "sr", text: title }),
+      ),
     );
     if (noteHead) heads.push(element("th", { scope: "col", class: "note", text: noteHead }));
-    const top = element("tr", {}, element("th", { scope: "col", class: "corner", text: corner }), ...heads);
+    const top = element(
+      "tr",
+      {},
+      element("th", { scope: "col", class: "corner", text: corner }),
+      ...heads,
+    );
     this.rows = rows.map((row) => {
       const cells = columns.map(() => element("td", {}, element("span", { class: "number" })));
       const note = noteHead ? element("td", { class: "note" }) : null;
-      return { cells, note, node: element("tr", { data: { key: row.key } }, element("th", { scope: "row" }, row.head), ...cells, note) };
+      return {
+        cells,
+        note,
+        node: element(
+          "tr",
+          { data: { key: row.key } },
+          element("th", { scope: "row" }, row.head),
+          ...cells,
+          note,
+        ),
+      };
     });
     const body = element("tbody", {}, ...this.rows.map((row) => row.node));
-    const table = element("table", { class: "matrix" }, element("caption", { class: "sr", text: this.caption }), element("thead", {}, top), body);
-    this.holder.replaceChildren(element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": this.caption }, table));
+    const table = element(
+      "table",
+      { class: "matrix" },
+      element("caption", { class: "sr", text: this.caption }),
+      element("thead", {}, top),
+      body,
+    );
+    this.holder.replaceChildren(
+      element(
+        "div",
+        { class: "scroll", tabindex: "0", role: "group", "aria-label": this.caption },
+        table,
+      ),
+    );
   }
 }
 

@@ -7,7 +7,12 @@ import { chip } from "./team.js";
 
 /** The head of a row: the picture of an agent and its name. */
 export function agentHead(room, slot) {
-  return element("span", { class: "agent-head" }, chip(room, slot), element("span", { text: slot === 0 ? "learner" : agentName(room, slot) }));
+  return element(
+    "span",
+    { class: "agent-head" },
+    chip(room, slot),
+    element("span", { text: slot === 0 ? "learner" : agentName(room, slot) }),
+  );
 }
 
 /** Columns of a table, one an action. */
@@ -69,8 +74,20 @@ export class Values {
       const bar = element("span", { class: "bar", "aria-hidden": "true" });
       const number = element("span", { class: "number" });
       const note = element("span", { class: "note" });
-      const name = element("span", { class: "action" }, element("span", { class: "symbol", "aria-hidden": "true", text: symbol(action) }), action);
-      const row = element("li", { class: "value", data: { action } }, name, element("span", { class: "track" }, bar), number, note);
+      const name = element(
+        "span",
+        { class: "action" },
+        element("span", { class: "symbol", "aria-hidden": "true", text: symbol(action) }),
+        action,
+      );
+      const row = element(
+        "li",
+        { class: "value", data: { action } },
+        name,
+        element("span", { class: "track" }, bar),
+        number,
+        note,
+      );
       return { row, bar, number, note };
     });
     this.list.replaceChildren(...this.rows.map((each) => each.row));
@@ -82,7 +99,10 @@ export class Predictions {
   constructor(room) {
     this.room = room;
     this.panel = byId("panel-predictions");
-    this.matrix = new Matrix(byId("predictions"), "Predicted action probabilities of each teammate");
+    this.matrix = new Matrix(
+      byId("predictions"),
+      "Predicted action probabilities of each teammate",
+    );
   }
 
   update() {
@@ -119,7 +139,9 @@ export class Predictions {
   #note() {
     const { done, frame } = this.room;
     if (done) return "A frame marks what each agent then did.";
-    return frame.done ? "The episode is over: nobody acts any more." : "What they do is not known yet.";
+    return frame.done
+      ? "The episode is over: nobody acts any more."
+      : "What they do is not known yet.";
   }
 }
 
@@ -178,9 +200,21 @@ export class Story {
     if (key === this.key) return;
     this.key = key;
     this.list.replaceChildren(
-      ...lines.reverse().map(([step, text]) =>
-        element("li", {}, element("button", { type: "button", class: "step-link", text: `step ${step}`, on: { click: () => room.seek(step) } }), element("span", { text })),
-      ),
+      ...lines
+        .reverse()
+        .map(([step, text]) =>
+          element(
+            "li",
+            {},
+            element("button", {
+              type: "button",
+              class: "step-link",
+              text: `step ${step}`,
+              on: { click: () => room.seek(step) },
+            }),
+            element("span", { text }),
+          ),
+        ),
     );
     show(byId("story-empty"), lines.length === 0);
   }
@@ -199,7 +233,8 @@ export class Mind {
       button.addEventListener("keydown", (event) => this.#key(event));
     }
     this.update = soon(() => this.#update());
-    for (const name of ["shown", "frames", "status", "choice", "welcome"]) room.on(name, this.update);
+    for (const name of ["shown", "frames", "status", "choice", "welcome"])
+      room.on(name, this.update);
     this.choose(this.buttons[0].dataset.panel);
   }
 

@@ -16,7 +16,8 @@ export class Pairs {
     this.first = byId("pair-a");
     this.second = byId("pair-b");
     this.edges = byId("show-edges");
-    for (const select of [this.first, this.second]) select.addEventListener("change", () => this.update());
+    for (const select of [this.first, this.second])
+      select.addEventListener("change", () => this.update());
     this.edges.addEventListener("change", () => {
       board.showEdges = this.edges.checked;
       board.draw();
@@ -84,7 +85,10 @@ export class Pairs {
     }
     const { actions } = room.game;
     const largest = Math.max(...table.flat().map(Math.abs), 1e-9);
-    setText(note, `Rows: actions of ${agentName(room, a)}. Columns: actions of ${agentName(room, b)}.`);
+    setText(
+      note,
+      `Rows: actions of ${agentName(room, a)}. Columns: actions of ${agentName(room, b)}.`,
+    );
     const done = room.done;
     this.matrix.show({
       corner: `${label(a)} \\ ${label(b)}`,
@@ -108,9 +112,14 @@ export class Pairs {
     const names = present.map((slot) => `${slot}:${placeName(room, slot)}`).join();
     if (names === this.names) return;
     this.names = names;
-    for (const [select, fallback] of [[this.first, present[0]], [this.second, present[1]]]) {
+    for (const [select, fallback] of [
+      [this.first, present[0]],
+      [this.second, present[1]],
+    ]) {
       const before = Number(select.value);
-      select.replaceChildren(...present.map((slot) => element("option", { value: slot, text: placeName(room, slot) })));
+      select.replaceChildren(
+        ...present.map((slot) => element("option", { value: slot, text: placeName(room, slot) })),
+      );
       select.value = String(select.dataset.chosen && present.includes(before) ? before : fallback);
       select.dataset.chosen = "yes";
     }
@@ -136,7 +145,13 @@ export class Pairs {
           {},
           element(
             "button",
-            { type: "button", class: "edge", "aria-pressed": String(chosen), on: { click: choose }, data: { a, b } },
+            {
+              type: "button",
+              class: "edge",
+              "aria-pressed": String(chosen),
+              on: { click: choose },
+              data: { a, b },
+            },
             element("span", { class: "edge-name", text: name }),
             element("span", { class: "track" }, bar),
             element("span", { class: "number", text: format(weight), data: { value: weight } }),

@@ -14,7 +14,8 @@ export class PlanePainter {
   positions(scene) {
     const places = new Map();
     for (const each of scene.agents) {
-      if (each.alive !== false) places.set(`agent ${each.slot}`, { x: each.x, y: each.y, heading: each.heading });
+      if (each.alive !== false)
+        places.set(`agent ${each.slot}`, { x: each.x, y: each.y, heading: each.heading });
     }
     return places;
   }
@@ -48,8 +49,10 @@ export class PlanePainter {
     ctx.fillRect(0, 0, scene.width * scale, size.height);
     ctx.strokeStyle = colour("--board-line");
     ctx.lineWidth = 1;
-    for (let x = 0; x <= scene.width + 1e-6; x += 0.2) line(ctx, x * scale, 0, x * scale, size.height);
-    for (let y = 0; y <= scene.height + 1e-6; y += 0.2) line(ctx, 0, y * scale, scene.width * scale, y * scale);
+    for (let x = 0; x <= scene.width + 1e-6; x += 0.2)
+      line(ctx, x * scale, 0, x * scale, size.height);
+    for (let y = 0; y <= scene.height + 1e-6; y += 0.2)
+      line(ctx, 0, y * scale, scene.width * scale, y * scale);
     this.fort(ctx, scene, size, scale);
     ctx.strokeStyle = colour("--fort-line");
     ctx.lineWidth = 2;
@@ -70,9 +73,18 @@ export class PlanePainter {
     ctx.stroke();
     const wall = 0.045 * scale;
     ctx.fillStyle = colour("--fort-line");
-    for (let k = -2; k <= 2; k += 1) ctx.fillRect(at.x + 1.7 * k * wall - wall / 2, 0, wall, 1.4 * wall);
+    for (let k = -2; k <= 2; k += 1)
+      ctx.fillRect(at.x + 1.7 * k * wall - wall / 2, 0, wall, 1.4 * wall);
     ctx.restore();
-    marks.write(ctx, "fort", at.x, at.y + 0.55 * scene.fort.r * scale, Math.max(11, 0.075 * scale), colour("--ink"), 600);
+    marks.write(
+      ctx,
+      "fort",
+      at.x,
+      at.y + 0.55 * scene.fort.r * scale,
+      Math.max(11, 0.075 * scale),
+      colour("--ink"),
+      600,
+    );
   }
 
   /** The lasers of the step that led here, within the walls. */
@@ -116,14 +128,23 @@ export class PlanePainter {
     const left = scene.width * scale;
     const width = size.width - left;
     const radius = Math.min(0.2 * width, 0.05 * size.height);
-    marks.write(ctx, "waiting", left + width / 2, 0.8 * radius + 4, Math.max(10, 0.55 * radius), colour("--muted"));
+    marks.write(
+      ctx,
+      "waiting",
+      left + width / 2,
+      0.8 * radius + 4,
+      Math.max(10, 0.55 * radius),
+      colour("--muted"),
+    );
     const counts = [0, 0];
     for (const each of scene.agents) {
       if (each.alive !== false) continue;
       const opponent = view.isOpponent(each.slot);
       const place = counts[opponent ? 1 : 0]++;
       const x = left + width / 2;
-      const y = opponent ? size.height - (1.9 + 3.6 * place) * radius - 4 : (3 + 3.6 * place) * radius;
+      const y = opponent
+        ? size.height - (1.9 + 3.6 * place) * radius - 4
+        : (3 + 3.6 * place) * radius;
       this.bench(ctx, view, each, { x, y, radius });
     }
   }

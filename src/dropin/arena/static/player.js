@@ -34,7 +34,8 @@ export class Player {
     this.buttons = [];
     this.bar = byId("player");
     this.update = soon(() => this.#update());
-    for (const name of ["status", "shown", "acted", "connection", "delay"]) room.on(name, this.update);
+    for (const name of ["status", "shown", "acted", "connection", "delay"])
+      room.on(name, this.update);
     room.on("welcome", () => this.#build());
     room.on("acted", ({ slot, action }) => this.#acted(slot, action));
     this.listening = new AbortController();
@@ -103,7 +104,12 @@ export class Player {
     const now = performance.now();
     this.drawnAt = now;
     if (this.pending && frame.step > this.pending.step) {
-      const times = { ...this.pending, pace: this.room.pace, drawn: now - this.pending.pressed, painted: null };
+      const times = {
+        ...this.pending,
+        pace: this.room.pace,
+        drawn: now - this.pending.pressed,
+        painted: null,
+      };
       this.pending = null;
       latency.push(times);
       if (latency.length > KEPT_TIMES) latency.shift();
@@ -118,7 +124,8 @@ export class Player {
   }
 
   #mark(action) {
-    for (const [index, button] of this.buttons.entries()) button.classList.toggle("pressed", index === action);
+    for (const [index, button] of this.buttons.entries())
+      button.classList.toggle("pressed", index === action);
   }
 
   #acted(slot, action) {
@@ -150,7 +157,8 @@ export class Player {
         hint && !place ? element("kbd", { text: keyName(hint), "aria-hidden": "true" }) : null,
       );
       button.addEventListener("pointerdown", (event) => this.#buttonDown(event, index));
-      for (const name of ["pointerup", "pointercancel", "pointerleave"]) button.addEventListener(name, () => this.#letGo());
+      for (const name of ["pointerup", "pointercancel", "pointerleave"])
+        button.addEventListener(name, () => this.#letGo());
       // A click without a pointer comes from the keyboard or an assistive tool.
       button.addEventListener("click", (event) => event.detail === 0 && this.press(index));
       (place ? cross : others).append(button);
@@ -185,11 +193,14 @@ export class Player {
     const { room } = this;
     if (room.last?.done) return "The episode is over.";
     if (waiting) return "You are out of the team for now. You come back as a newcomer.";
-    if (room.pace === "real_time") return `A step every ${room.clock.tick_ms} ms: hold a key to go on.`;
-    if (!room.playing && room.waitingFor.includes(room.mySlot)) return "Paused: your move goes on with the game.";
+    if (room.pace === "real_time")
+      return `A step every ${room.clock.tick_ms} ms: hold a key to go on.`;
+    if (!room.playing && room.waitingFor.includes(room.mySlot))
+      return "Paused: your move goes on with the game.";
     if (room.waitingFor.includes(room.mySlot) && this.pending === null) return "Your move.";
     const others = room.waitingFor.filter((slot) => slot !== room.mySlot);
-    if (others.length) return `Waiting for ${others.map((slot) => agentName(room, slot)).join(" and ")}.`;
+    if (others.length)
+      return `Waiting for ${others.map((slot) => agentName(room, slot)).join(" and ")}.`;
     return "…";
   }
 
@@ -198,7 +209,8 @@ export class Player {
     const before = this.shownSlot;
     this.shownSlot = slot;
     if (slot === null) {
-      if (before !== null && before !== undefined) this.announce(`You no longer play ${placeName(room, before)}.`);
+      if (before !== null && before !== undefined)
+        this.announce(`You no longer play ${placeName(room, before)}.`);
       return;
     }
     byId("player-chip").replaceChildren(chip(room, slot));
@@ -210,12 +222,19 @@ export class Player {
   #countdown() {
     const { room } = this;
     if (room.mySlot === null) return;
-    const left = room.deadline === null || room.deadline === undefined ? null : room.deadline - performance.now();
-    const counts = left !== null && room.waitingFor.includes(room.mySlot) && room.clock?.limit_ms > 0;
+    const left =
+      room.deadline === null || room.deadline === undefined
+        ? null
+        : room.deadline - performance.now();
+    const counts =
+      left !== null && room.waitingFor.includes(room.mySlot) && room.clock?.limit_ms > 0;
     show(byId("countdown"), counts);
     if (!counts) return;
     const seconds = Math.max(0, left / 1000);
-    byId("countdown-bar").style.setProperty("--share", Math.max(0, Math.min(1, left / room.clock.limit_ms)).toFixed(3));
+    byId("countdown-bar").style.setProperty(
+      "--share",
+      Math.max(0, Math.min(1, left / room.clock.limit_ms)).toFixed(3),
+    );
     setText(byId("countdown-text"), `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`);
   }
 }
@@ -269,7 +288,8 @@ export class TakeDialog {
     this.dialog.close();
     const kind = byId("take-real_time").checked ? "real_time" : "turns";
     const take = () => {
-      if (!byId("take-clock").hidden && kind !== room.clock?.kind) room.send({ type: "clock", kind });
+      if (!byId("take-clock").hidden && kind !== room.clock?.kind)
+        room.send({ type: "clock", kind });
       room.send({ type: "take", slot });
     };
     if (name === (room.connection.person.name ?? "")) take();

@@ -32,30 +32,72 @@ function read(form, { id, kind }) {
 }
 
 function frame(question, ...content) {
-  const optional = question.required ? null : element("span", { class: "optional", text: "optional" });
+  const optional = question.required
+    ? null
+    : element("span", { class: "optional", text: "optional" });
   const legend = element("legend", {}, question.text, optional);
-  return element("fieldset", { class: "question", data: { question: question.id } }, legend, ...content);
+  return element(
+    "fieldset",
+    { class: "question", data: { question: question.id } },
+    legend,
+    ...content,
+  );
 }
 
 const BUILDERS = {
   scale(question) {
-    const numbers = Array.from({ length: question.max - question.min + 1 }, (_, index) => question.min + index);
-    const meaning = (number) => (number === question.min && question.low) || (number === question.max && question.high) || "";
-    const labels = numbers.map((number) =>
-      element("label", {}, element("input", { type: "radio", name: question.id, value: number, "aria-label": `${number} ${meaning(number)}`.trim() }), element("span", { text: String(number) })),
+    const numbers = Array.from(
+      { length: question.max - question.min + 1 },
+      (_, index) => question.min + index,
     );
-    const ends = element("div", { class: "ends", "aria-hidden": "true" }, element("span", { text: question.low ?? "" }), element("span", { text: question.high ?? "" }));
-    return frame(question, element("div", { class: "scale" }, ...labels), question.low || question.high ? ends : null);
+    const meaning = (number) =>
+      (number === question.min && question.low) || (number === question.max && question.high) || "";
+    const labels = numbers.map((number) =>
+      element(
+        "label",
+        {},
+        element("input", {
+          type: "radio",
+          name: question.id,
+          value: number,
+          "aria-label": `${number} ${meaning(number)}`.trim(),
+        }),
+        element("span", { text: String(number) }),
+      ),
+    );
+    const ends = element(
+      "div",
+      { class: "ends", "aria-hidden": "true" },
+      element("span", { text: question.low ?? "" }),
+      element("span", { text: question.high ?? "" }),
+    );
+    return frame(
+      question,
+      element("div", { class: "scale" }, ...labels),
+      question.low || question.high ? ends : null,
+    );
   },
 
   choice(question) {
     const labels = question.options.map((option) =>
-      element("label", { class: "radio" }, element("input", { type: "radio", name: question.id, value: option }), element("span", { text: option })),
+      element(
+        "label",
+        { class: "radio" },
+        element("input", { type: "radio", name: question.id, value: option }),
+        element("span", { text: option }),
+      ),
     );
     return frame(question, ...labels);
   },
 
   text(question) {
-    return frame(question, element("textarea", { name: question.id, maxlength: question.max_length ?? 1000, "aria-label": question.text }));
+    return frame(
+      question,
+      element("textarea", {
+        name: question.id,
+        maxlength: question.max_length ?? 1000,
+        "aria-label": question.text,
+      }),
+    );
   },
 };

@@ -145,7 +145,9 @@ export class Room extends EventTarget {
     const again = frame.step < this.frames.length;
     this.frames[frame.step] = frame;
     this.#deadline(frame.deadline_ms);
-    this.waitingFor = frame.deadline_ms ? frame.agents.filter((each) => each.person).map((each) => each.slot) : [];
+    this.waitingFor = frame.deadline_ms
+      ? frame.agents.filter((each) => each.person).map((each) => each.slot)
+      : [];
     if (this.live) {
       this.cursor = this.frames.length - 1;
       this.#show(!again);
@@ -192,7 +194,8 @@ export class Room extends EventTarget {
 
   /** Note until when the room waits for people; on this page's own clock. */
   #deadline(milliseconds) {
-    this.deadline = milliseconds === null || milliseconds === undefined ? null : performance.now() + milliseconds;
+    this.deadline =
+      milliseconds === null || milliseconds === undefined ? null : performance.now() + milliseconds;
   }
 
   receive_pair(message) {

@@ -6,7 +6,8 @@ import { byId, element, setText, show } from "./dom.js";
 /** The config of the room that the page opens by itself: a trained learner if there is one. */
 export function firstConfig(catalogue) {
   if (catalogue.default) return catalogue.default;
-  const agent = catalogue.agents.find((each) => each.learner?.startsWith("gpl")) ?? catalogue.agents[0];
+  const agent =
+    catalogue.agents.find((each) => each.learner?.startsWith("gpl")) ?? catalogue.agents[0];
   const game = agent?.game ?? catalogue.games[0].name;
   return { game, team_limit: 3, agent: agent?.id ?? "random" };
 }
@@ -57,7 +58,8 @@ export class Setup {
     this.#modes();
     byId("setup-mode").value = config.mode ?? "greedy";
     byId("setup-seed").value = config.seed ?? 0;
-    for (const box of form.querySelectorAll("[name=type]")) box.checked = !config.types || config.types.includes(box.value);
+    for (const box of form.querySelectorAll("[name=type]"))
+      box.checked = !config.types || config.types.includes(box.value);
     form.elements.clock.value = config.clock?.kind ?? "watch";
     byId("setup-tick").value = config.clock?.tick_ms ?? 250;
     byId("setup-turn").value = (config.clock?.limit_ms ?? 10000) / 1000;
@@ -91,14 +93,30 @@ export class Setup {
 
   #chooseGame() {
     const { game, catalogue } = this;
-    options(byId("setup-rules"), game.rules.map((name) => [name, name]));
-    options(byId("setup-openness"), game.openness.map((name) => [name, OPENNESS[name] ?? name]));
+    options(
+      byId("setup-rules"),
+      game.rules.map((name) => [name, name]),
+    );
+    options(
+      byId("setup-openness"),
+      game.openness.map((name) => [name, OPENNESS[name] ?? name]),
+    );
     byId("setup-limit").max = String(game.max_team_limit);
     const trained = catalogue.agents.filter((agent) => agent.game === game.name);
     const own = game.types.filter((type) => (type.side ?? 0) === 0);
     byId("setup-agent").replaceChildren(
-      ...(trained.length ? [group("Trained learners", trained.map((agent) => [agent.id, agent.title ?? agent.id]))] : []),
-      group("Types", own.map((type) => [type.name, `${type.name}: ${type.summary}`])),
+      ...(trained.length
+        ? [
+            group(
+              "Trained learners",
+              trained.map((agent) => [agent.id, agent.title ?? agent.id]),
+            ),
+          ]
+        : []),
+      group(
+        "Types",
+        own.map((type) => [type.name, `${type.name}: ${type.summary}`]),
+      ),
       group("No learner", [["random", "random: any action"]]),
     );
     byId("setup-types").replaceChildren(...game.types.map((type) => this.#type(type)));
@@ -109,17 +127,33 @@ export class Setup {
   }
 
   #type(type) {
-    const box = element("input", { type: "checkbox", name: "type", value: type.name, checked: true });
+    const box = element("input", {
+      type: "checkbox",
+      name: "type",
+      value: type.name,
+      checked: true,
+    });
     const side = this.game.sides?.[type.side];
-    return element("label", { class: "type-choice", title: type.summary }, box, element("span", { text: type.name }), element("span", { class: "sr", text: `${type.summary}${side ? ` (${side})` : ""}` }));
+    return element(
+      "label",
+      { class: "type-choice", title: type.summary },
+      box,
+      element("span", { text: type.name }),
+      element("span", { class: "sr", text: `${type.summary}${side ? ` (${side})` : ""}` }),
+    );
   }
 
   #modes() {
     const agent = this.catalogue.agents.find((each) => each.id === byId("setup-agent").value);
-    options(byId("setup-mode"), (agent?.modes ?? ["greedy"]).map((mode) => [mode, mode]));
+    options(
+      byId("setup-mode"),
+      (agent?.modes ?? ["greedy"]).map((mode) => [mode, mode]),
+    );
     show(byId("mode-field"), (agent?.modes ?? []).length > 1);
     const scores = Object.entries(agent?.score ?? {});
-    const text = scores.map(([limit, score]) => `${Number(score).toFixed(2)} at team limit ${limit}`).join(", ");
+    const text = scores
+      .map(([limit, score]) => `${Number(score).toFixed(2)} at team limit ${limit}`)
+      .join(", ");
     setText(byId("agent-note"), text ? `Mean return ${text}.` : "");
   }
 
@@ -134,27 +168,70 @@ export class Setup {
     const scripted = byId("setup-openness").value === "scripted";
     show(byId("schedule"), scripted);
     if (!scripted) return;
-    const slots = Array.from({ length: Math.max(0, Number(byId("setup-limit").value) - 1) }, (_, index) => index + 1);
+    const slots = Array.from(
+      { length: Math.max(0, Number(byId("setup-limit").value) - 1) },
+      (_, index) => index + 1,
+    );
     byId("initial-slots").replaceChildren(
       ...slots.map((slot) =>
-        element("label", { class: "type-choice" }, element("input", { type: "checkbox", name: "initial", value: slot, checked: this.initial?.includes(slot) ?? true }), element("span", { text: `slot ${slot}` })),
+        element(
+          "label",
+          { class: "type-choice" },
+          element("input", {
+            type: "checkbox",
+            name: "initial",
+            value: slot,
+            checked: this.initial?.includes(slot) ?? true,
+          }),
+          element("span", { text: `slot ${slot}` }),
+        ),
       ),
     );
-    byId("schedule-rows").replaceChildren(...this.schedule.map((entry) => this.#entry(entry, slots)));
+    byId("schedule-rows").replaceChildren(
+      ...this.schedule.map((entry) => this.#entry(entry, slots)),
+    );
     show(byId("schedule-empty"), this.schedule.length === 0);
   }
 
   #entry(entry, slots) {
-    const step = element("input", { type: "number", min: 1, max: 1000, value: entry.step, "aria-label": "Step" });
-    const what = element("select", { "aria-label": "What happens" }, element("option", { value: "leaves", text: "leaves" }), element("option", { value: "enters", text: "enters" }));
-    const slot = element("select", { "aria-label": "Slot" }, ...slots.map((each) => element("option", { value: each, text: `slot ${each}` })));
+    const step = element("input", {
+      type: "number",
+      min: 1,
+      max: 1000,
+      value: entry.step,
+      "aria-label": "Step",
+    });
+    const what = element(
+      "select",
+      { "aria-label": "What happens" },
+      element("option", { value: "leaves", text: "leaves" }),
+      element("option", { value: "enters", text: "enters" }),
+    );
+    const slot = element(
+      "select",
+      { "aria-label": "Slot" },
+      ...slots.map((each) => element("option", { value: each, text: `slot ${each}` })),
+    );
     what.value = entry.what;
     slot.value = String(entry.slot);
     step.addEventListener("input", () => (entry.step = Number(step.value)));
     what.addEventListener("input", () => (entry.what = what.value));
     slot.addEventListener("input", () => (entry.slot = Number(slot.value)));
-    const remove = element("button", { type: "button", class: "button small quiet", text: "Remove", on: { click: () => this.#removeEntry(entry) } });
-    return element("li", { class: "schedule-row" }, element("span", { text: "After step" }), step, slot, what, remove);
+    const remove = element("button", {
+      type: "button",
+      class: "button small quiet",
+      text: "Remove",
+      on: { click: () => this.#removeEntry(entry) },
+    });
+    return element(
+      "li",
+      { class: "schedule-row" },
+      element("span", { text: "After step" }),
+      step,
+      slot,
+      what,
+      remove,
+    );
   }
 
   #addEntry() {
@@ -192,11 +269,20 @@ export class Setup {
       team_limit: Number(byId("setup-limit").value),
       types: types.length === game.types.length ? null : types,
       openness,
-      ...(scripted ? { initial_slots: this.#checked("initial").map(Number), schedule: this.schedule.map(({ step, what, slot }) => [step, what, slot]) } : {}),
+      ...(scripted
+        ? {
+            initial_slots: this.#checked("initial").map(Number),
+            schedule: this.schedule.map(({ step, what, slot }) => [step, what, slot]),
+          }
+        : {}),
       agent: byId("setup-agent").value,
       mode: byId("setup-mode").value || "greedy",
       seed: Number(byId("setup-seed").value),
-      clock: { kind: form.elements.clock.value, tick_ms: Number(byId("setup-tick").value), limit_ms: Math.round(1000 * Number(byId("setup-turn").value)) },
+      clock: {
+        kind: form.elements.clock.value,
+        tick_ms: Number(byId("setup-tick").value),
+        limit_ms: Math.round(1000 * Number(byId("setup-turn").value)),
+      },
       on_leave: form.elements.on_leave.value,
     };
   }
@@ -236,5 +322,9 @@ function options(select, choices) {
 }
 
 function group(label, choices) {
-  return element("optgroup", { label }, ...choices.map(([value, text]) => element("option", { value, text })));
+  return element(
+    "optgroup",
+    { label },
+    ...choices.map(([value, text]) => element("option", { value, text })),
+  );
 }

@@ -12,7 +12,9 @@ export class Shortcuts {
     this.player = player;
     this.enabled = byId("single-keys");
     this.enabled.checked = remembered("single-keys") !== "off";
-    this.enabled.addEventListener("change", () => remember("single-keys", this.enabled.checked ? "on" : "off"));
+    this.enabled.addEventListener("change", () =>
+      remember("single-keys", this.enabled.checked ? "on" : "off"),
+    );
     byId("open-help").addEventListener("click", () => byId("help").showModal());
     byId("help-close").addEventListener("click", () => byId("help").close());
     document.addEventListener("keydown", (event) => this.#key(event));

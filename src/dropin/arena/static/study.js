@@ -3,12 +3,12 @@
 import { get, post, ServerError } from "./api.js";
 import { Board } from "./board.js";
 import { byId, element, format, setText, show, soon } from "./dom.js";
-import { keyName } from "./names.js";
 import { latency, Player } from "./player.js";
 import { readAnswers, showQuestions } from "./questions.js";
 import { Room } from "./room.js";
 
 const SESSION = "dropin-study-session";
+const TITLES = { questions: "Your view", round: "The next round", end: "Done" };
 const query = new URLSearchParams(location.search);
 
 /** Keep the session for this tab, so that a participant who loads the page again goes on. */
@@ -54,7 +54,8 @@ class Study {
       }
     }
     const asked = {};
-    for (const name of ["participant", "condition"]) if (query.has(name)) asked[name] = query.get(name);
+    for (const name of ["participant", "condition"])
+      if (query.has(name)) asked[name] = query.get(name);
     const { session, page } = await post("/api/study/start", asked);
     this.session = session;
     keepSession(session);
@@ -70,44 +71,28 @@ class Study {
     this.#leaveRoom();
     show(byId("reading"), true);
     show(byId("round"), false);
-    for (const id of ["questions", "keys-help", "code", "page-error"]) show(byId(id), false);
+    for (const id of ["questions", "code", "page-error"]) show(byId(id), false);
     if (page.study) {
       setText(byId("study-title"), page.study);
       document.title = page.study;
     }
-    setText(byId("page-title"), page.title ?? "");
+    setText(byId("page-title"), page.title || TITLES[page.kind] || "");
     byId("page-text").replaceChildren(...paragraphs(page.text));
     const button = byId("continue");
     setText(button, page.button ?? (page.kind === "round" ? "Start" : "Next"));
     show(button, page.kind !== "end");
     this.#progress(page);
     if (page.kind === "questions") showQuestions(byId("questions"), page.questions);
-    if (page.kind === "round") this.#introduce(page);
     if (page.kind === "end") this.#end(page);
     byId("reading").focus({ preventScroll: true });
     window.scrollTo(0, 0);
   }
 
-  #progress({ index, of }) {
+  #progress({ progress: [page, of] }) {
     const bar = byId("progress");
-    const known = Number.isFinite(index) && of > 0;
-    show(bar, known);
-    if (!known) return;
-    bar.setAttribute("aria-valuemax", String(of));
-    bar.setAttribute("aria-valuenow", String(index));
-    bar.firstElementChild.style.setProperty("--share", (index / of).toFixed(3));
-  }
-
-  /** Before a round: which keys there are. */
-  #introduce({ actions, keys }) {
-    if (!actions || !keys) return;
-    const list = element("dl", { class: "key-list" });
-    actions.forEach((action, index) => {
-      const own = Object.keys(keys).filter((key) => keys[key] === index && !/^\d$/.test(key));
-      list.append(element("dt", {}, ...own.map((key) => element("kbd", { text: keyName(key) }))), element("dd", { text: action }));
-    });
-    byId("keys-help").replaceChildren(list);
-    show(byId("keys-help"), true);
+    bar.setAttribute("aria-valuemax", String(of - 1));
+    bar.setAttribute("aria-valuenow", String(page));
+    bar.firstElementChild.style.setProperty("--share", (page / (of - 1)).toFixed(3));
   }
 
   #end({ code }) {
@@ -132,7 +117,7 @@ class Study {
   /** Go on to the next page, with the answers if there were questions. */
   async #next() {
     if (this.busy) return;
-    const body = {};
+    const body = this.page.consent ? { answers: { consent: true } } : {};
     if (this.page.kind === "questions") {
       body.answers = readAnswers(byId("questions"), this.page.questions);
       if (body.answers === null) {
@@ -142,8 +127,7 @@ class Study {
     }
     this.busy = true;
     try {
-      const answer = await post(this.#path("/next"), body);
-      this.#show(answer.page ?? answer);
+      this.#show((await post(this.#path("/next"), body)).page);
     } catch (problem) {
       if (!(problem instanceof ServerError)) throw problem;
       this.#fault(problem.message);
@@ -164,18 +148,23 @@ class Study {
     show(byId("round"), true);
     show(byId("round-over"), false);
     setText(byId("round-title"), page.title ?? "");
-    setText(byId("round-text"), page.short ?? "");
+    setText(byId("round-text"), (page.text ?? "").trim());
     const room = new Room(page.room, { session: this.session });
     this.room = room;
     const player = (this.player = new Player(room, { announce: note, study: true }));
-    this.board = new Board(room, { canvas: byId("board"), wrap: byId("board-wrap"), onDrawn: (frame) => player.drawn(frame) });
+    this.board = new Board(room, {
+      canvas: byId("board"),
+      wrap: byId("board-wrap"),
+      onDrawn: (frame) => player.drawn(frame),
+    });
     const update = soon(() => this.#facts());
     for (const name of ["shown", "status", "episode"]) room.on(name, update);
     room.on("shown", () => show(byId("loading"), false));
     room.on("over", () => this.#over());
     room.on("fault", note);
     room.on("connection", ({ state }) => this.#connection(state));
-    room.on("welcome", () => room.over && this.#over());
+    // Whoever comes back after the last episode has no place any more.
+    room.on("welcome", () => room.mySlot === null && this.#over());
     window.dropinArena = { room, board: this.board, latency, study: this };
   }
 
@@ -183,14 +172,22 @@ class Study {
     const pill = byId("connection");
     show(pill, true);
     pill.dataset.state = state;
-    setText(pill, { open: "connected", lost: "connection lost, trying again…", connecting: "connecting…" }[state]);
+    setText(
+      pill,
+      { open: "connected", lost: "connection lost, trying again…", connecting: "connecting…" }[
+        state
+      ],
+    );
   }
 
   #facts() {
     const { frame, episode } = this.room ?? {};
     if (!frame) return;
     setText(byId("round-step"), String(frame.step));
-    setText(byId("round-episode"), this.page.episodes > 1 ? `${(episode ?? 0) + 1} of ${this.page.episodes}` : "1");
+    setText(
+      byId("round-episode"),
+      this.page.episodes > 1 ? `${(episode ?? 0) + 1} of ${this.page.episodes}` : "1",
+    );
     setText(byId("round-return"), format(frame.score));
   }
 
@@ -213,7 +210,10 @@ class Study {
 
 /** Paragraphs of a text, which are separated by empty lines. */
 function paragraphs(text) {
-  return (text ?? "").split(/\n\s*\n/).filter((part) => part.trim()).map((part) => element("p", { text: part.trim().replace(/\s*\n\s*/g, " ") }));
+  return (text ?? "")
+    .split(/\n\s*\n/)
+    .filter((part) => part.trim())
+    .map((part) => element("p", { text: part.trim().replace(/\s*\n\s*/g, " ") }));
 }
 
 function note(text) {
@@ -224,7 +224,10 @@ function note(text) {
 
 new Study().start().catch((problem) => {
   setText(byId("page-title"), "The study cannot start");
-  setText(byId("page-error"), problem instanceof ServerError ? problem.message : "Load the page again.");
+  setText(
+    byId("page-error"),
+    problem instanceof ServerError ? problem.message : "Load the page again.",
+  );
   show(byId("page-error"), true);
   if (!(problem instanceof ServerError)) throw problem;
 });

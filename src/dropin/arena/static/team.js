@@ -6,7 +6,11 @@ import { agentName, colourOf, label, personIn, placeName, sideOf } from "./names
 /** A small picture of an agent, the same as on the board: its shape, colour and label. */
 export function chip(room, slot) {
   const kind = slot === 0 ? "learner" : sideOf(room, slot) === 1 ? "opponent" : "mate";
-  const node = element("span", { class: `chip chip-${kind}`, "aria-hidden": "true" }, element("span", { text: label(slot) }));
+  const node = element(
+    "span",
+    { class: `chip chip-${kind}`, "aria-hidden": "true" },
+    element("span", { text: label(slot) }),
+  );
   node.style.setProperty("--fill", `var(${colourOf(room, slot)})`);
   return node;
 }
@@ -36,7 +40,11 @@ export class Team {
     this.rows.clear();
     this.list.replaceChildren();
     for (const slot of slots) {
-      const select = element("button", { type: "button", class: "agent-select", on: { click: () => this.#select(slot) } });
+      const select = element("button", {
+        type: "button",
+        class: "agent-select",
+        on: { click: () => this.#select(slot) },
+      });
       const name = element("span", { class: "agent-name" });
       const state = element("span", { class: "agent-state" });
       const words = element("span", { class: "agent-words" }, name, state);
@@ -69,7 +77,10 @@ export class Team {
       parts.fill = fill;
     }
     const person = personIn(room, slot);
-    setText(parts.name, person ? `${agentName(room, slot)} (${placeName(room, slot)})` : placeName(room, slot));
+    setText(
+      parts.name,
+      person ? `${agentName(room, slot)} (${placeName(room, slot)})` : placeName(room, slot),
+    );
     setText(parts.state, this.#state(agent, frame, person));
     parts.row.classList.toggle("absent", !agent.present);
     parts.row.classList.toggle("new", Boolean(frame.entered?.includes(slot)));

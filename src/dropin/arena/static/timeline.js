@@ -36,7 +36,10 @@ export class Timeline {
     slider.value = String(room.cursor);
     const frame = room.frame;
     const said = frame ? sentences(room, frame).join(". ") : "";
-    slider.setAttribute("aria-valuetext", `Step ${room.cursor} of ${newest}${said ? `. ${said}` : ""}`);
+    slider.setAttribute(
+      "aria-valuetext",
+      `Step ${room.cursor} of ${newest}${said ? `. ${said}` : ""}`,
+    );
     setText(this.readout, `step ${room.cursor} of ${newest}`);
     const ratio = window.devicePixelRatio || 1;
     const { clientWidth: width, clientHeight: height } = canvas;
@@ -58,7 +61,10 @@ export class Timeline {
     const middle = height / 2;
     ctx.lineWidth = 3;
     ctx.lineCap = "round";
-    for (const [to, name] of [[end, "--line"], [newest, "--edge"]]) {
+    for (const [to, name] of [
+      [end, "--line"],
+      [newest, "--edge"],
+    ]) {
       ctx.strokeStyle = colour(name);
       ctx.beginPath();
       ctx.moveTo(SIDE, middle);

@@ -72,10 +72,19 @@ export class TypeMap {
     const points = this.room.frames.flatMap((frame) => (frame.mind?.points ?? []).filter(Boolean));
     const xs = points.map((point) => point[0]);
     const ys = points.map((point) => point[1]);
-    const middle = [Math.min(...xs) + Math.max(...xs), Math.min(...ys) + Math.max(...ys)].map((sum) => sum / 2);
-    const spread = Math.max(Math.max(...xs) - Math.min(...xs), (Math.max(...ys) - Math.min(...ys)) * ((width - 2 * SIDE) / (height - 2 * SIDE)), 1e-6);
+    const middle = [Math.min(...xs) + Math.max(...xs), Math.min(...ys) + Math.max(...ys)].map(
+      (sum) => sum / 2,
+    );
+    const spread = Math.max(
+      Math.max(...xs) - Math.min(...xs),
+      (Math.max(...ys) - Math.min(...ys)) * ((width - 2 * SIDE) / (height - 2 * SIDE)),
+      1e-6,
+    );
     const scale = (width - 2 * SIDE) / spread;
-    return ([x, y]) => ({ x: width / 2 + (x - middle[0]) * scale, y: height / 2 - (y - middle[1]) * scale });
+    return ([x, y]) => ({
+      x: width / 2 + (x - middle[0]) * scale,
+      y: height / 2 - (y - middle[1]) * scale,
+    });
   }
 
   #axes(ctx, width, height, place) {
@@ -128,12 +137,19 @@ export class TypeMap {
     if (legend.dataset.key === key) return;
     legend.dataset.key = key;
     if (!room.typesShown) {
-      legend.replaceChildren(element("li", { text: "One point an agent, with its label from the board; the true types are hidden." }));
+      legend.replaceChildren(
+        element("li", {
+          text: "One point an agent, with its label from the board; the true types are hidden.",
+        }),
+      );
       return;
     }
     legend.replaceChildren(
       ...names.map((name, index) => {
-        const sign = element("span", { class: `sign sign-${SHAPES[index % SHAPES.length]}`, "aria-hidden": "true" });
+        const sign = element("span", {
+          class: `sign sign-${SHAPES[index % SHAPES.length]}`,
+          "aria-hidden": "true",
+        });
         sign.style.setProperty("--fill", `var(--agent-${1 + (index % 7)})`);
         return element("li", {}, sign, element("span", { text: name }));
       }),
