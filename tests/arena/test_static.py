@@ -1,4 +1,4 @@
-"""The files of the web page: contrast, what the content security policy forbids, and their links."""
+"""The files of the web page: contrast, the content security policy, links between them."""
 
 import re
 from html.parser import HTMLParser

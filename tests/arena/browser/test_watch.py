@@ -12,7 +12,9 @@ COLOURS = """() => {
   const canvas = document.getElementById("board");
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
   const seen = new Set();
-  for (let k = 0; k < data.length; k += 4) seen.add((data[k] << 16) | (data[k + 1] << 8) | data[k + 2]);
+  for (let k = 0; k < data.length; k += 4) {
+    seen.add((data[k] << 16) | (data[k + 1] << 8) | data[k + 2]);
+  }
   return seen.size;
 }"""
 """How many colours are on the board: an empty one has two or three."""
