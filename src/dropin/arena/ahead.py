@@ -60,9 +60,9 @@ class Ahead:
             actions: The actions that the person has, the likeliest first.
         """
         work = self._work
-        if work is not None and work.moment is moment:
-            if (work.forced, work.slot) == (dict(forced), slot):
-                return
+        asked = (forced, slot)
+        if work is not None and work.moment is moment and (work.forced, work.slot) == asked:
+            return
         self.stop()
         self._work = _Work(simulation, moment, forced, slot)
         self._workers.submit(self._work.run, actions)

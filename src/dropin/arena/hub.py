@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,6 +15,9 @@ from dropin.arena.protocol import Bucket, Limits
 from dropin.arena.room import Room
 from dropin.arena.rounds import Recorder, Round
 from dropin.arena.security import Access, RefusedError
+from dropin.arena.study import Study
+from dropin.arena.study_desk import StudyDesk
+from dropin.arena.study_store import StudyStore
 from dropin.core.config import PlainDict, PlainMapping, to_dict
 
 if TYPE_CHECKING:
@@ -41,8 +44,8 @@ class Options:
     """Where episodes are written."""
     replay: Path | None = None
     """A recording to show."""
-    study: Path | None = None
-    """The file of a study."""
+    study: Study | None = None
+    """A study to lead participants through; its results go to `record`."""
     access: Access = field(default_factory=Access)
     limits: Limits = field(default_factory=Limits)
 
@@ -56,9 +59,16 @@ class Hub:
 
     Args:
         options: What the server is started with.
+        make_catalogue: Makes what can be chosen from the agents of the options; `Catalogue` if it
+            is not given.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(
+        self,
+        options: Options,
+        make_catalogue: "Callable[[Sequence[str]], Catalogue] | None" = None,
+    ) -> None:
+        self._make_catalogue = make_catalogue
         self.options, self.limits = options, options.limits
         self.rooms: dict[str, Room] = {}
         self.connections = 0
@@ -70,6 +80,11 @@ class Hub:
         self._preparer = ThreadPoolExecutor(1, "dropin-compile")
         self._creation = Bucket(self.limits.rooms_per_minute / 60, self.limits.rooms)
         self._loaded: asyncio.Future[tuple[Catalogue, PlainDict]] | None = None
+        self.desk: StudyDesk | None = None
+        if options.study is not None and options.record is not None:
+            store = StudyStore(options.record)
+            store.claim(options.study)
+            self.desk = StudyDesk(options.study, store, self)
 
     # Start and end.
 
@@ -90,11 +105,18 @@ class Hub:
         self._sweeper = loop.create_task(self._sweep())
 
     def _load(self) -> "tuple[Catalogue, PlainDict]":
-        from dropin._xla.cache import use_cache
-        from dropin.arena.catalogue import Catalogue
+        make_catalogue = self._make_catalogue
+        if make_catalogue is None:
+            from dropin._xla.cache import use_cache
+            from dropin.arena.catalogue import Catalogue
 
-        use_cache()
-        catalogue = Catalogue(self.options.agents)
+            use_cache()
+            make_catalogue = Catalogue
+        catalogue = make_catalogue(self.options.agents)
+        if self.desk is not None:
+            self.desk.study = self.desk.study.with_agents(catalogue.add_agent)
+            for values in self.desk.study.all_rooms():
+                catalogue.room_config(values)
         room = dict(self.options.room)
         room.setdefault("agent", catalogue.default_agent(room.get("game")))
         config = catalogue.room_config(room)
@@ -110,7 +132,8 @@ class Hub:
     async def describe(self) -> PlainDict:
         """Return what can be chosen as browsers are told of it."""
         described = (await self._wait_until_loaded())[1]
-        return {**described, "replay": self.replay_room}
+        study = None if self.options.study is None else {"title": self.options.study.title}
+        return {**described, "replay": self.replay_room, "study": study}
 
     async def _wait_until_loaded(self) -> "tuple[Catalogue, PlainDict]":
         if self._loaded is None:
@@ -143,6 +166,8 @@ class Hub:
             InputError: If the config cannot be used.
             RefusedError: If there are too many rooms.
         """
+        if self.desk is not None:
+            raise RefusedError(403, "This server leads through a study: no other rooms are opened.")
         if len(self.rooms) >= self.limits.rooms:
             raise RefusedError(503, f"All {self.limits.rooms} rooms are in use: try again later.")
         if not self._creation.take():

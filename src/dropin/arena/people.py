@@ -53,6 +53,8 @@ class Person:
     """The place in the team; it stays theirs while openness lets them wait."""
     action: int | None = None
     """What was pressed for the current state."""
+    last_action: int = 0
+    """What was pressed last."""
     pressed: PlainDict | None = None
     """When it was pressed: for recordings."""
     keys: Keys = field(default_factory=Keys)
@@ -67,7 +69,7 @@ class Person:
         """
         key_ms = round(1000 * (time.monotonic() - since), 1)
         latency = None if client_ms is None else round(max(key_ms - client_ms, 0.0), 1)
-        self.action = action
+        self.action = self.last_action = action
         self.pressed = {"time": round(time.time(), 3), "key_ms": key_ms, "latency_ms": latency}
 
     def forget_action(self) -> None:

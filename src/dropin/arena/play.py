@@ -235,7 +235,9 @@ class Play:
             actors = self.actors().items()
             chosen = {slot: each.action for slot, each in actors if each.action is not None}
             simulation, moment = self.playable.simulation, self.timeline.current
-            actions = range(len(self.playable.game["actions"]))
+            likeliest = self.actors()[waiting[0]].last_action
+            numbers = range(len(self.playable.game["actions"]))
+            actions = sorted(numbers, key=lambda number: number != likeliest)
             self._ahead.start(simulation, moment, chosen, waiting[0], actions)
 
     # What people are told.

@@ -156,7 +156,7 @@ def _show(value: object) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
-def encode(kind: str, **values: Any) -> str:
+def encode(kind: str, /, **values: Any) -> str:
     """Return a message to a browser as JSON; numbers that are not finite become null.
 
     Args:

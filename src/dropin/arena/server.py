@@ -26,6 +26,7 @@ try:
     from dropin.arena.connection import Connection, DroppedError
     from dropin.arena.hub import Hub
     from dropin.arena.security import RefusedError, SecureHeaders
+    from dropin.arena.study_desk import StudyDesk
 except ImportError as error:
     if (error.name or "").startswith("dropin"):
         raise
@@ -66,8 +67,8 @@ class Server:
 
     async def page(self, request: Request) -> Response:
         """Return the page of the arena, or that of a study."""
-        name = "study.html" if request.url.path.startswith("/study") else "index.html"
-        return self.asset(request, name)
+        of_study = self.hub.desk is not None or request.url.path == "/study"
+        return self.asset(request, "study.html" if of_study else "index.html")
 
     async def static(self, request: Request) -> Response:
         """Return a style sheet, a script or a picture."""
@@ -82,6 +83,27 @@ class Server:
         """Open a room."""
         room = await self.hub.open_room(await self.body(request))
         return JSONResponse({"room": room.name})
+
+    @property
+    def desk(self) -> StudyDesk:
+        """The study that this server leads through."""
+        if self.hub.desk is None:
+            raise RefusedError(404, "There is no study here.")
+        return self.hub.desk
+
+    async def start_study(self, request: Request) -> Response:
+        """Begin with a participant."""
+        return JSONResponse(await self.desk.start(await self.body(request)))
+
+    async def study_page(self, request: Request) -> Response:
+        """Return the page that a participant is on."""
+        self.access.check_bearer(request.headers)
+        return JSONResponse(await self.desk.page(request.path_params["session"]))
+
+    async def next_page(self, request: Request) -> Response:
+        """Go on to the next page of a participant."""
+        session, values = request.path_params["session"], await self.body(request)
+        return JSONResponse(await self.desk.next(session, values))
 
     async def body(self, request: Request) -> PlainDict:
         """Return the JSON object that was sent, from a page of this server that has the token.
@@ -233,6 +255,9 @@ def make_app(hub: Hub, on_failure: Callable[[BaseException], None]) -> Starlette
             route("/static/{name:path}", server.static),
             route("/api/catalogue", server.catalogue),
             route("/api/rooms", server.open_room, "POST"),
+            route("/api/study/start", server.start_study, "POST"),
+            route("/api/study/{session:str}", server.study_page),
+            route("/api/study/{session:str}/next", server.next_page, "POST"),
             WebSocketRoute("/ws/{room:str}", server.socket),
         ],
         middleware=[Middleware(SecureHeaders)],

@@ -4,8 +4,8 @@ import hashlib
 import random
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +13,17 @@ from dropin.arena.questions import Question, read_questions
 from dropin.core.config import Checked, PlainDict, PlainMapping, from_dict, merge
 from dropin.core.errors import InputError, unknown
 
-__all__ = ["Condition", "Page", "Rounds", "Study", "Words", "load_study", "read_study"]
+__all__ = [
+    "Condition",
+    "Exclusion",
+    "Page",
+    "Rounds",
+    "Study",
+    "Words",
+    "check_participant",
+    "load_study",
+    "read_study",
+]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """Names of conditions and ids of participants: they become columns and parts of links."""
@@ -150,6 +160,35 @@ class Study:
                 if self.questions:
                     pages.append(Page("questions", number, condition))
         return [*pages, Page("debriefing"), Page("end")]
+
+    def all_rooms(self) -> list[PlainDict]:
+        """Return the configs of all different rooms, as plain values."""
+        names = list(self.conditions)
+        pages = [page for name in names for page in self.pages([name])]
+        return [self.room_values(page) for page in pages if page.kind in ("practice", "round")]
+
+    def with_agents(self, add_agent: Callable[[Path], str]) -> "Study":
+        """Return the study with ids in place of the paths of agents.
+
+        Args:
+            add_agent: Makes the agent at a path known, and returns its id.
+        """
+
+        def known(room: PlainMapping) -> PlainDict:
+            path = self.directory / str(room.get("agent", ""))
+            found = "agent" in room and path.exists()
+            return {**room, "agent": add_agent(path)} if found else dict(room)
+
+        conditions = {
+            name: replace(each, room=known(each.room)) for name, each in self.conditions.items()
+        }
+        practice = self.practice
+        if practice is not None:
+            practice = replace(practice, room=known(practice.room))
+        rounds = replace(self.rounds, room=known(self.rounds.room))
+        return replace(
+            self, room=known(self.room), rounds=rounds, practice=practice, conditions=conditions
+        )
 
     def room_values(self, page: Page) -> PlainDict:
         """Return the config of the room of a round, as plain values.

@@ -62,6 +62,7 @@ def arena(
     from dropin.arena.hub import Hub, Options
     from dropin.arena.security import Access, check_token, is_loopback
     from dropin.arena.server import make_app, make_server
+    from dropin.arena.study import load_study
 
     local = is_loopback(host)
     if token is not None:
@@ -85,7 +86,7 @@ def arena(
         agents=agent,
         record=record,
         replay=replay,
-        study=study,
+        study=None if study is None else load_study(study),
         access=Access(token, local),
     )
     hub = Hub(options)
