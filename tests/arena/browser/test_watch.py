@@ -3,11 +3,13 @@
 import pytest
 from browsing import open_page, value, wait
 
+from dropin.agents import agent_policy, load_agent
 from dropin.env import make
 from dropin.policies import make_policy
 from dropin.render.episode import record_episode
 
-AGENTS = {"lbf": "H6", "wolfpack": "H2", "fortattack": "G4"}
+AGENT = "lbf/gpl-q"
+"""One learner for nearly all tests: what is compiled for it is shared."""
 COLOURS = """() => {
   const canvas = document.getElementById("board");
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -40,13 +42,17 @@ def pause(page):
     ],
 )
 def test_an_episode_is_the_one_that_python_plays(arena, visitors, game):
-    page, agent = visitors.page(), AGENTS[game]
-    open_page(page, arena.open_room(page, game=game, agent=agent, team_limit=3, seed=5))
+    page, types = visitors.page(), {"wolfpack": "H2", "fortattack": "G4"}
+    agent = types.get(game, AGENT)
+    config = {"game": game, "rules": "paper", "agent": agent, "team_limit": 3, "seed": 5}
+    open_page(page, arena.open_room(page, **config))
     hurry(page)
     wait(page, "room.last.done && room.episode === 0")
     pause(page)
-    env = make(game, team_limit=3)
-    frames = list(record_episode(env, make_policy(env, agent), 5))
+    env = make(game, rules="paper", team_limit=3)
+    trained = game not in types
+    policy = agent_policy(load_agent(agent), env) if trained else make_policy(env, agent)
+    frames = list(record_episode(env, policy, 5))
     assert value(page, "room.frames.length") == len(frames)
     assert value(page, "room.last.score") == pytest.approx(frames[-1].score, rel=1e-3)
     assert page.inner_text("#fact-return").replace("−", "-") == f"{frames[-1].score:.3g}"
@@ -68,9 +74,9 @@ def test_the_first_page_shows_a_trained_learner_at_once(arena, visitors):
 
 def test_the_time_line_is_scrubbed_with_mouse_and_keyboard(arena, visitors):
     page = visitors.page()
-    open_page(page, arena.open_room(page, game="lbf", agent="random", team_limit=3))
+    open_page(page, arena.open_room(page, game="lbf", agent=AGENT, seed=1))
     hurry(page)
-    wait(page, "room.frames.length > 25")
+    wait(page, "room.frames.length > 8")
     pause(page)
     box = page.locator("#seek").bounding_box()
     assert box is not None
@@ -92,7 +98,7 @@ def test_the_time_line_is_scrubbed_with_mouse_and_keyboard(arena, visitors):
 
 def test_an_episode_runs_again_from_an_earlier_step(arena, visitors):
     page = visitors.page()
-    open_page(page, arena.open_room(page, game="lbf", agent="H3", team_limit=3, seed=2))
+    open_page(page, arena.open_room(page, game="lbf", agent=AGENT, seed=2))
     hurry(page)
     wait(page, "room.frames.length > 8")
     pause(page)
@@ -110,7 +116,7 @@ def test_an_episode_runs_again_from_an_earlier_step(arena, visitors):
 
 def test_restart_and_next_episode(arena, visitors):
     page = visitors.page()
-    open_page(page, arena.open_room(page, game="lbf", agent="random", seed=7))
+    open_page(page, arena.open_room(page, game="lbf", agent=AGENT, seed=7))
     wait(page, "room.frames.length > 3")
     pause(page)
     first = value(page, "JSON.stringify(room.frames[0].scene)")
