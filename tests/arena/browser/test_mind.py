@@ -103,12 +103,11 @@ def test_pair_table_and_edges(panels, computed):
     panels.select_option("#pair-b", "2")
     wait_until(panels, lambda: "actions of mate 2" in panels.inner_text("#pair-note"))
     assert same(numbers(panels, "#pair-table td"), tables[1, 2])
-    edges = {
-        (int(a), int(b)): float(weight)
-        for a, b, weight in panels.locator("#edge-list .edge").evaluate_all(
-            "all => all.map(({ dataset, lastChild }) => [dataset.a, dataset.b, lastChild.dataset.value])"
-        )
-    }
+    pairs = panels.locator("#edge-list .edge").evaluate_all(
+        "all => all.map(({ dataset }) => [Number(dataset.a), Number(dataset.b)])"
+    )
+    weights = numbers(panels, "#edge-list .number")
+    edges = {(a, b): weight for (a, b), weight in zip(pairs, weights, strict=True)}
     assert set(edges) == {(0, 1), (0, 2), (1, 2)}
     for (a, b), weight in edges.items():
         assert weight == pytest.approx(np.abs(tables[a, b]).mean(), rel=1e-3)

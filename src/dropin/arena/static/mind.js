@@ -200,21 +200,19 @@ export class Story {
     if (key === this.key) return;
     this.key = key;
     this.list.replaceChildren(
-      ...lines
-        .reverse()
-        .map(([step, text]) =>
-          element(
-            "li",
-            {},
-            element("button", {
-              type: "button",
-              class: "step-link",
-              text: `step ${step}`,
-              on: { click: () => room.seek(step) },
-            }),
-            element("span", { text }),
-          ),
+      ...lines.reverse().map(([step, text]) =>
+        element(
+          "li",
+          {},
+          element("button", {
+            type: "button",
+            class: "step-link",
+            text: `step ${step}`,
+            on: { click: () => room.seek(step) },
+          }),
+          element("span", { text }),
         ),
+      ),
     );
     show(byId("story-empty"), lines.length === 0);
   }

@@ -95,7 +95,12 @@ export class Pairs {
       columns: actions.map((action) => ({ text: symbol(action), title: action })),
       rows: table.map((row, mine) => ({
         key: `${a} ${b} ${mine}`,
-        head: element("span", { text: `${symbol(actions[mine])} ${actions[mine]}` }),
+        head: element(
+          "span",
+          { class: "pair-head" },
+          `${symbol(actions[mine])} `,
+          element("span", { class: "word", text: actions[mine] }),
+        ),
         cells: row.map((value, theirs) => ({
           value,
           text: format(value, 2),
