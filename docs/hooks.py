@@ -6,6 +6,7 @@ A page holds a marker, which the build replaces:
     <!-- types lbf paper -->           the types of its pool
     <!-- settings lbf -->              every setting of a game and its team, rules side by side
     <!-- recipes lbf/H5 -->            every setting of recipes of the zoo, side by side
+    <!-- agents reference -->          the returns of the trained agents under a set of rules
     <!-- captures wolfpack/recurrent-prey -->  how often prey are captured, and what they do
     <!-- tried wolfpack/recurrent-prey -->     what was tried before the settings were chosen
     <!-- learner ql -->                the settings of a learner, by default and in FortAttack
@@ -28,6 +29,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,7 @@ import dropin
 from dropin.cli import look, play
 from dropin.core import registry
 from dropin.zoo import RECIPES, make_recipe
+from dropin.zoo.agent_recipe import TEAM_LIMITS
 from dropin.zoo.cards import read_card
 from dropin.zoo.wolfpack_table import ACTION_SHARES, TABLE
 
@@ -138,6 +141,25 @@ def recipes(*names: str) -> str:
         values = [each.get(name, MISSING) for each in flat]
         rows.append((f"`{name}`", meanings[name], *map(_value, values)))
     return _table(("setting", "meaning", *(f"`{name}`" for name in names)), rows)
+
+
+def agents(rules: str) -> str:
+    """Return a table of the trained agents: how long they were trained, and their returns."""
+    rows = []
+    for name, spec in registry.agents.items():
+        card = read_card(name)
+        assert card is not None
+        measured = {(each["quantity"], each["policy"]): each for each in card["measurements"]}
+        who = f"{card['settings']['learner']}, greedy"
+        cells = []
+        for limit, policy in product(TEAM_LIMITS, (who, "random")):
+            each = measured[f"return at team limit {limit}, rules {rules}", policy]
+            cells.append(f"{each['mean']:.2f} ({each['low']:.2f} to {each['high']:.2f})")
+        size = (spec.directory / "agent.safetensors").stat().st_size / 2**20
+        steps = f"{card['settings']['steps']:,}"
+        rows.append((f"`{name}`", steps, str(card["seed"]), f"{size:.1f} MiB", *cells))
+    columns = [f"{who}limit {limit}" for limit in TEAM_LIMITS for who in ("", "random policy, ")]
+    return _table(("name", "steps", "seed", "size", *columns), rows)
 
 
 def _fields(config: Any) -> dict[str, Any]:
@@ -340,6 +362,7 @@ FILLERS: dict[str, Callable[..., str]] = {
         types,
         settings,
         recipes,
+        agents,
         captures,
         tried,
         learner,

@@ -1,5 +1,6 @@
 import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import equinox as eqx
 import gymnasium
@@ -11,7 +12,7 @@ from gymnasium.utils.seeding import np_random
 from lbf_states import make_state
 
 import dropin.interop.gymnasium  # noqa: F401
-from dropin.agents import Agent, AgentType, agent_policy, load_agent, save_agent
+from dropin.agents import Agent, AgentType, agent_path, agent_policy, load_agent, save_agent
 from dropin.core import registry
 from dropin.core.errors import InputError
 from dropin.core.observation import Interface, Observation
@@ -149,6 +150,38 @@ def test_a_loaded_agent_acts_bit_by_bit_as_the_saved_one(tmp_path):
                 other, own = loaded.act(key, observation, own, mode=mode)
                 assert int(action) == int(other)
                 assert eqx.tree_equal(memory, own)
+
+
+def test_an_agent_of_the_package_is_the_one_in_its_file():
+    found = registry.agents["lbf/gpl-q"].directory / "agent.safetensors"
+    assert eqx.tree_equal(load_agent("lbf/gpl-q"), load_agent(found))
+    assert agent_path("lbf/gpl-q") == found.parent
+
+
+def test_the_name_of_an_agent_wins_over_a_file_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    other = make_agent()
+    save_agent(other, "lbf/gpl-q/agent.safetensors")
+    with pytest.warns(UserWarning, match=r"write \./lbf/gpl-q for the one in this directory"):
+        assert not eqx.tree_equal(load_agent("lbf/gpl-q"), other)
+    for path in ("./lbf/gpl-q", Path("lbf/gpl-q"), tmp_path / "lbf" / "gpl-q"):
+        assert eqx.tree_equal(load_agent(path), other)
+    with pytest.raises(InputError, match=r"^There is no file wolfpack.gpl-q\.$"):
+        load_agent(Path("wolfpack/gpl-q"))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("lbf/gpl-Q", r"no file lbf/gpl-Q, and no .*lbf/gpl-q, .*; did you mean 'lbf/gpl-q'\?"),
+        ("../agents/lbf/gpl-q", r"There is no file \.\./agents/lbf/gpl-q"),
+        ("nothing", r"There is no file nothing.*: it can be lbf/gpl-q, .*\.$"),
+    ],
+)
+def test_an_unknown_name_of_an_agent_says_which_there_are(tmp_path, monkeypatch, name, says):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=says):
+        load_agent(name)
 
 
 def test_a_million_random_bytes_are_no_agent(tmp_path):

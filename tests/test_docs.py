@@ -91,7 +91,9 @@ def check_commands(page):
 
 def check_page(text):
     """No marker is left, and nothing is fetched from elsewhere."""
-    markers = "features|types|settings|recipes|captures|tried|learner|fights|options|run|example"
+    markers = (
+        "features|types|settings|recipes|agents|captures|tried|learner|fights|options|run|example"
+    )
     markers += "|file|names"
     assert not re.search(rf"<!-- ({markers}) ", text)
     assert not re.search(r'<(script|link|img)[^>]+(src|href)="?https?:', text)

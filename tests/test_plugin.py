@@ -619,9 +619,18 @@ def test_the_installed_plug_in_works_in_every_command(installed, tmp_path):
     viewed = installed.check([installed.bin / "python", "-c", VIEWS]).splitlines()
     assert viewed[0].startswith("(4, 1) ")
     assert viewed[1] == viewed[2]
-    for path in (ROOT / "src" / "dropin").rglob("*.py"):
-        shipped = installed.package / path.relative_to(ROOT / "src" / "dropin")
-        assert shipped.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.slow
+def test_the_wheel_has_everything_and_trained_agents_play_at_once(installed):
+    source = ROOT / "src" / "dropin"
+    for path in source.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            shipped = installed.package / path.relative_to(source)
+            assert shipped.read_bytes() == path.read_bytes()
+    assert len(list(installed.package.glob("zoo/agents/*/*/agent.safetensors"))) > 1
+    played = installed.run("play", "lbf", "--agent", "lbf/gpl-q")
+    assert "The episode ends after" in played
 
 
 def reproduce(installed: Installed, directory: Path, *arguments: object) -> list[bytes]:

@@ -123,6 +123,17 @@ def test_play_with_an_agent(runs, capsys):
     assert "The episode ends after" in out
 
 
+def test_an_agent_of_the_package_plays_without_training(capsys):
+    code, out, _ = run("play", "lbf", "--agent", "lbf/gpl-q", "--seed", "1", capsys=capsys)
+    assert (code, "The episode ends after" in out) == (0, True)
+    code, out, _ = run("evaluate", "lbf/gpl-q", "--episodes", "1", capsys=capsys)
+    assert code == 0
+    assert out.splitlines()[1].split()[:5] == ["lbf/gpl-q", "reference", "greedy", "3", "80"]
+    check_refused(["play", "lbf", "--agent", "lbf/gplq"], "did you mean 'lbf/gpl-q'", capsys)
+    check_refused(["evaluate", "lbf/gplq"], "did you mean 'lbf/gpl-q'", capsys)
+    check_refused(["play", "wolfpack", "--agent", "lbf/gpl-q"], "cannot play 'wolfpack'", capsys)
+
+
 def test_a_run_is_played_in_its_own_game(runs, tmp_path, capsys):
     """Three agents at most, without openness's ups and downs: the run says so, not the command."""
     other = tmp_path / "other"

@@ -2,19 +2,21 @@
 
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dropin.core import registry
 from dropin.core.errors import InputError
-from dropin.core.specs import ExperimentSpec, GameSpec, LearnerSpec
+from dropin.core.specs import AgentSpec, ExperimentSpec, GameSpec, LearnerSpec
 
 
 @pytest.fixture(autouse=True)
 def _restored(monkeypatch):
     """What a test registers is forgotten afterwards."""
-    for each in (registry.games, registry.learners, registry.openness, registry.experiments):
+    known = (registry.games, registry.learners, registry.openness, registry.experiments)
+    for each in (*known, registry.agents):
         len(each)
         monkeypatch.setattr(each, "_items", dict(each._items))
         monkeypatch.setattr(each, "_sources", dict(each._sources))
@@ -44,6 +46,7 @@ def test_what_comes_with_the_package_is_there():
     ]  # fmt: skip
     assert {"closed", "churn", "durations", "shooting"} <= set(registry.openness)
     assert "table2" in registry.experiments
+    assert "lbf/gpl-q" in registry.agents
 
 
 def test_a_registered_thing_is_found_by_its_name():
@@ -77,6 +80,14 @@ def test_names_are_plain_words(name):
         registry.register_game(spec(name))
 
 
+@pytest.mark.parametrize("name", ["", "gpl-q", "lbf/", "/gpl-q", "lbf/gpl-q/1", "lbf/ gpl-q", 3])
+def test_names_of_agents_are_the_game_and_a_word(name):
+    with pytest.raises(InputError, match="cannot be the name of a trained agent"):
+        registry.register_agent(AgentSpec(name=name, directory=Path("here")))
+    with pytest.raises(InputError, match=r"'lbf/gpl-q' of here is registered .*agents.lbf.gpl-q"):
+        registry.register_agent(AgentSpec(name="lbf/gpl-q", directory=Path("here")))
+
+
 @pytest.mark.parametrize("part", ["make_game", "types", "observer"])
 def test_a_missing_part_is_named(part):
     with pytest.raises(InputError, match=f"The game 'mine' has no {part}"):
@@ -88,6 +99,8 @@ def test_missing_parts_of_other_specs_are_named():
         registry.register_learner(LearnerSpec(name="x", make=nothing))
     with pytest.raises(InputError, match="The experiment 'x' has no grids"):
         registry.register_experiment(ExperimentSpec(name="x", result=nothing))
+    with pytest.raises(InputError, match="The agent 'a/b' has no directory"):
+        registry.register_agent(AgentSpec(name="a/b"))
 
 
 @dataclass
@@ -129,12 +142,14 @@ def test_a_plug_in_may_use_what_is_registered_and_leaves_nothing_if_it_fails(mon
         assert "lbf" in registry.games
         registry.register_game(spec("half"))
         registry.register_type("lbf", "T1", nothing)
+        registry.register_agent(AgentSpec(name="lbf/half", directory=Path("here")))
         registry.games["nobodys"]
 
     install(monkeypatch, EntryPoint("broken", "broken:register", register))
     with pytest.warns(UserWarning, match="'broken' is left out: Unknown game 'nobodys'"):
         assert "half" not in registry.games
     assert registry.types_of("lbf") == {}
+    assert "lbf/half" not in registry.agents
 
 
 def test_a_type_does_not_replace_one_of_the_game():

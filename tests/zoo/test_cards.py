@@ -9,12 +9,14 @@ import pytest
 from scipy import stats
 
 import dropin
+from dropin.agents import agent_policy
+from dropin.core import registry
 from dropin.core.files import read_json
 from dropin.core.specs import RULES
 from dropin.evaluation.evaluate import run_episodes
 from dropin.games.wolfpack import make_recurrent_prey
 from dropin.policies import TypePolicy
-from dropin.zoo import RECIPES, make_recipe
+from dropin.zoo import AGENT_RECIPES, RECIPES, make_recipe
 from dropin.zoo.cards import read_card
 from dropin.zoo.fortattack_matches import (
     ATTACKER_TYPES,
@@ -225,6 +227,25 @@ def test_fortattack_g4_still_does_as_its_card_says():
     fall = FALL.format("A2", "reference")
     check_again(matches.fort_fell, "fortattack/G4", fall)
     check_again(matches.fort_fell, "fortattack/A2", FALL.format("G4", "reference"))
+
+
+AGENTS = [name for name in AGENT_RECIPES if name in registry.agents]
+QUICK = "lbf/gpl-q"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name == QUICK else pytest.param(name, marks=pytest.mark.slow) for name in AGENTS],
+)
+def test_trained_agents_still_do_as_their_cards_say(name):
+    agent = dropin.load_agent(name)
+    for limit in (3,) if name == QUICK else (3, 5):
+        env = dropin.make(agent.interface.game, rules="reference", team_limit=limit)
+        for mode in agent.policy.modes:
+            policy = agent_policy(agent, env, mode)
+            returns = run_episodes(env, policy, num_envs=32, episodes=5, seed=5).returns
+            quantity = f"return at team limit {limit}, rules reference"
+            check_again(returns, name, quantity, f"{agent.learner}, {mode}")
 
 
 @pytest.mark.slow

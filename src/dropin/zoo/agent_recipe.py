@@ -102,9 +102,7 @@ def fresh_seed(config: RunConfig) -> int:
     return next(seed for seed in count(FRESH_SEED) if seed not in used)
 
 
-def measure_agent(
-    agent: Agent, config: RunConfig, *, episodes: int = EPISODES, seed: int | None = None
-) -> list[Measurement]:
+def measure_agent(agent: Agent, config: RunConfig, episodes: int, seed: int) -> list[Measurement]:
     """Measure the returns of an agent in every mode, beside a policy that acts at random.
 
     Each is what `dropin evaluate` prints with the same episodes and seed.
@@ -113,9 +111,8 @@ def measure_agent(
         agent: The agent.
         config: The settings of its run.
         episodes: Number of episodes of each measurement.
-        seed: Seed of the episodes; by default one that the run has not used.
+        seed: Seed of the episodes.
     """
-    seed = fresh_seed(config) if seed is None else seed
     found = []
     for limit in TEAM_LIMITS:
         env = config.make_env(team_limit=limit)
@@ -147,14 +144,16 @@ def make_agent_card(name: str, run: Path) -> PlainDict:
     return {
         "name": name,
         "summary": registry.learners[config.learner].summary,
-        "method": f"{config.steps:,} steps as in the paper, the agent of the last checkpoint",
-        "settings": config.to_dict(),
+        "method": (
+            f"as in the paper, at team limit {config.team_limit} with the rules {config.rules}; the"
+            " agent of the last checkpoint"
+        ),
         "seed": config.seed,
         "rules": config.rules,
         "game_version": config.game_version,
-        "sha256": file_checksum(files.agent),
-        "measurements": [each.to_dict() for each in measure_agent(agent, config, seed=seed)],
         "command": f"dropin zoo train {name} --seed {config.seed}",
+        "sha256": file_checksum(files.agent),
+        "measurements": [each.to_dict() for each in measure_agent(agent, config, EPISODES, seed)],
         "measured": {
             "episodes": EPISODES,
             "seed": seed,
@@ -166,5 +165,6 @@ def make_agent_card(name: str, run: Path) -> PlainDict:
             ],
             "versions": versions(),
         },
+        "settings": config.to_dict(),
         "versions": read_json(run / "run.json").get("versions", {}),
     }
