@@ -115,11 +115,8 @@ class RoomConfig(Checked):
         if not scripted and (self.schedule or self.initial_slots):
             raise InputError("Only a scripted openness has a schedule.")
 
-    def make_env(self, **settings: Any) -> AnyEnv:
+    def make_env(self) -> AnyEnv:
         """Make the environment of the room.
-
-        Args:
-            **settings: Fields of the game that differ from its rules.
 
         Raises:
             InputError: If something is unknown or does not fit.
@@ -133,7 +130,6 @@ class RoomConfig(Checked):
             team_limit=self.team_limit,
             types=self.types,
             openness=self._openness(),
-            **settings,
         )
 
     def _openness(self) -> Openness | str | None:
