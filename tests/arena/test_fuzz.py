@@ -45,7 +45,7 @@ def message(rng: random.Random) -> str | bytes:
     if what < 0.94:
         return rng.randbytes(rng.randrange(200))
     if what < 0.97:
-        return rng.choice("[{\"") * rng.randrange(1500)
+        return rng.choice('[{"') * rng.randrange(1500)
     return "x" * rng.choice((2047, 2048, 2049, 8000, 20_000))
 
 

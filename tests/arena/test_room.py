@@ -446,15 +446,15 @@ class Notes:
 
     lines: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def start(self, config, seed, moment):
+    def start(self, simulation, config, seed, moment):
         self.lines.append(("start", config.game, seed, moment.step))
 
-    def change(self, change, people):
-        self.lines.append(("change", dict(change), dict(people)))
+    def change(self, moment, change, people):
+        self.lines.append(("change", dict(change), dict(people), moment.step))
 
-    def step(self, forced, pressed, moment):
-        times = {slot: each and each["latency_ms"] for slot, each in pressed.items()}
-        self.lines.append(("step", dict(forced), times, moment.step))
+    def step(self, moment, forced, people, pressed):
+        times = {slot: each and each.latency_ms for slot, each in pressed.items()}
+        self.lines.append(("step", dict(forced), dict(people), times, moment.step))
 
     def rewind(self, step):
         self.lines.append(("rewind", step))
@@ -489,14 +489,14 @@ def test_all_that_happens_is_recorded():
     person = {1: guests[0].id}
     change = {"joined": [1], "replaced": [], "left": []}
     lines = notes.lines[start:]
-    assert lines[1] == ("change", change, person)
-    kind, forced, latency, step = lines[2]
-    assert (kind, forced, step) == ("step", {1: 2}, 1)
+    assert lines[1] == ("change", change, person, 0)
+    kind, forced, people, latency, step = lines[2]
+    assert (kind, forced, people, step) == ("step", {1: 2}, person, 1)
     assert 0 <= latency[1] < 1000
     assert lines[3:] == [
         ("rewind", 0),
-        ("step", {1: STAY}, {1: None}, 1),
-        ("change", {"joined": [], "replaced": [1], "left": []}, {}),
+        ("step", {1: STAY}, person, {1: None}, 1),
+        ("change", {"joined": [], "replaced": [1], "left": []}, {}, 1),
         ("finish",),
     ]
 

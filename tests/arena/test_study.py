@@ -178,7 +178,11 @@ def test_all_of_a_participant_can_be_deleted(tmp_path):
     study = read_study(SMALL)
     store = StudyStore(tmp_path)
     first, second = played(store, study, "P1"), played(store, study, "P2")
-    recordings = [tmp_path / "roomP1-0.json", tmp_path / "roomP1-1.json", tmp_path / "roomP2-0.json"]
+    recordings = [
+        tmp_path / "roomP1-0.json",
+        tmp_path / "roomP1-1.json",
+        tmp_path / "roomP2-0.json",
+    ]
     for path in recordings:
         path.write_text("{}")
     assert store.delete("P1") == 3

@@ -111,7 +111,9 @@ def test_a_lost_connection_is_counted_and_the_round_goes_on(client, tmp_path):
 
 
 def test_a_room_that_was_closed_is_opened_again(tmp_path, monkeypatch):
-    with serving(study=read_study(STUDY), record=tmp_path, limits=Limits(idle_seconds=0.1)) as client:
+    with serving(
+        study=read_study(STUDY), record=tmp_path, limits=Limits(idle_seconds=0.1)
+    ) as client:
         session, _ = start(client)
         page = turn(client, session, {"consent": True})["page"]
         while page["room"] in client.hub.rooms:  # Nobody is there, so it is closed.

@@ -45,8 +45,7 @@ def test_a_port_that_is_taken_is_named(capsys):
 
 def test_a_missing_extra_is_named():
     code = (
-        "import sys; sys.modules['starlette'] = None\n"
-        "from dropin.cli import main; main(['arena'])"
+        "import sys; sys.modules['starlette'] = None\nfrom dropin.cli import main; main(['arena'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2

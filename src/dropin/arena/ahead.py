@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 
-from dropin.arena.timeline import Playable, Shown
+from dropin.arena.timeline import AnyPlayable, Shown
 
 __all__ = ["Ahead"]
 
@@ -12,7 +12,7 @@ class _Work:
     """What follows from one moment, for each action of one slot; computed in a thread."""
 
     def __init__(
-        self, simulation: Playable, moment: Shown, forced: Mapping[int, int], slot: int
+        self, simulation: AnyPlayable, moment: Shown, forced: Mapping[int, int], slot: int
     ) -> None:
         self.simulation, self.moment = simulation, moment
         self.forced, self.slot = dict(forced), slot
@@ -44,7 +44,7 @@ class Ahead:
 
     def start(
         self,
-        simulation: Playable,
+        simulation: AnyPlayable,
         moment: Shown,
         forced: Mapping[int, int],
         slot: int,

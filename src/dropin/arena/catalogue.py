@@ -14,6 +14,8 @@ from dropin.agents import Agent, agent_path, load_agent
 from dropin.arena.config import CLOSED, RULES_OPENNESS, SCRIPTED, RoomConfig, is_own_policy
 from dropin.arena.keys import default_action, keys_of
 from dropin.arena.play import Prepared
+from dropin.arena.replay import replay
+from dropin.arena.room_recorder import ReplayedTeam
 from dropin.arena.simulation import Simulation
 from dropin.core import registry
 from dropin.core.config import PlainDict, PlainMapping, from_dict
@@ -188,6 +190,29 @@ class Catalogue:
             if len(self._prepared) > _MOST_SIMULATIONS:
                 self._prepared.popitem(last=False)
             return prepared
+
+    def replay(self, path: Path) -> tuple[RoomConfig, Prepared]:
+        """Simulate a recorded episode again, and return it as something to play.
+
+        Args:
+            path: The file.
+
+        Raises:
+            InputError: If the file is not what happened, or its agent is not known.
+        """
+
+        def find(name: str) -> Agent:
+            if name not in self.agents:
+                raise InputError(
+                    f"{path} was recorded with the agent {name!r}, which is not known: give it with"
+                    " --agent."
+                )
+            return self.agents[name].agent
+
+        found = replay(path, find)
+        config = replace(found.recording.config, seed=found.recording.header["seed"])
+        game = describe_env(found.simulation.env)
+        return config, Prepared(ReplayedTeam(found), game, found.people)
 
     def describe(self) -> PlainDict:
         """Return the games and agents that browsers can choose from."""

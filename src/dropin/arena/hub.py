@@ -50,6 +50,16 @@ class Options:
     limits: Limits = field(default_factory=Limits)
 
 
+@dataclass(frozen=True)
+class _Loaded:
+    """What needs JAX, and so is there a moment after the server has started."""
+
+    catalogue: "Catalogue"
+    described: PlainDict
+    """The catalogue as browsers are told of it."""
+    replay: "tuple[RoomConfig, Prepared] | None" = None
+
+
 class Hub:
     """The rooms of a server.
 
@@ -79,7 +89,7 @@ class Hub:
         self._workers = ThreadPoolExecutor(_WORKERS, "dropin-step")
         self._preparer = ThreadPoolExecutor(1, "dropin-compile")
         self._creation = Bucket(self.limits.rooms_per_minute / 60, self.limits.rooms)
-        self._loaded: asyncio.Future[tuple[Catalogue, PlainDict]] | None = None
+        self._loaded: asyncio.Future[_Loaded] | None = None
         self.desk: StudyDesk | None = None
         if options.study is not None and options.record is not None:
             store = StudyStore(options.record)
@@ -97,14 +107,19 @@ class Hub:
         loop = asyncio.get_running_loop()
         self._loaded = loop.run_in_executor(self._preparer, self._load)
 
-        def check(done: "asyncio.Future[tuple[Catalogue, PlainDict]]") -> None:
-            if not done.cancelled() and (error := done.exception()) is not None:
+        def check(done: asyncio.Future[_Loaded]) -> None:
+            if done.cancelled():
+                return
+            if (error := done.exception()) is not None:
                 on_failure(error)
+            elif (replay := done.result().replay) is not None:
+                config, prepared = replay
+                self.replay_room = self.add_room(config, lambda: prepared, is_replay=True).name
 
         self._loaded.add_done_callback(check)
         self._sweeper = loop.create_task(self._sweep())
 
-    def _load(self) -> "tuple[Catalogue, PlainDict]":
+    def _load(self) -> _Loaded:
         make_catalogue = self._make_catalogue
         if make_catalogue is None:
             from dropin._xla.cache import use_cache
@@ -121,21 +136,23 @@ class Hub:
         room.setdefault("agent", catalogue.default_agent(room.get("game")))
         config = catalogue.room_config(room)
         described = {**catalogue.describe(), "default": to_dict(config)}
-        if self.options.replay is None:
+        if self.options.replay is not None:
+            return _Loaded(catalogue, described, catalogue.replay(self.options.replay))
+        if self.desk is None:
             self._preparer.submit(catalogue.prepare, config)
-        return catalogue, described
+        return _Loaded(catalogue, described)
 
     async def catalogue(self) -> "Catalogue":
         """Return what can be chosen, as soon as it is loaded."""
-        return (await self._wait_until_loaded())[0]
+        return (await self._wait_until_loaded()).catalogue
 
     async def describe(self) -> PlainDict:
         """Return what can be chosen as browsers are told of it."""
-        described = (await self._wait_until_loaded())[1]
+        described = (await self._wait_until_loaded()).described
         study = None if self.options.study is None else {"title": self.options.study.title}
         return {**described, "replay": self.replay_room, "study": study}
 
-    async def _wait_until_loaded(self) -> "tuple[Catalogue, PlainDict]":
+    async def _wait_until_loaded(self) -> _Loaded:
         if self._loaded is None:
             raise RefusedError(503, "The server has not started yet.")
         return await asyncio.shield(self._loaded)
@@ -195,7 +212,10 @@ class Hub:
         name = secrets.token_hex(6)
         recorder: Recorder | None = None
         if self.options.record is not None and not is_replay:
-            recorder = None
+            from dropin.arena.room_recorder import RoomRecorder
+
+            about = {} if round is None else {"session": round.session}
+            recorder = RoomRecorder(self.options.record, name, about)
         room = Room(
             name,
             config,

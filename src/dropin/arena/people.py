@@ -4,11 +4,11 @@ import secrets
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from dropin.core.config import PlainDict
 
-__all__ = ["Keys", "Person", "Sink", "player_in"]
+__all__ = ["Keys", "Person", "Pressed", "Sink", "player_in"]
 
 
 class Sink(Protocol):
@@ -38,6 +38,15 @@ class Keys:
         return self.idle / self.steps if self.steps else 0.0
 
 
+class Pressed(NamedTuple):
+    """When a key was pressed."""
+
+    after_ms: float
+    """Milliseconds after the state was shown; after it was sent, if the page does not say."""
+    latency_ms: float | None = None
+    """Milliseconds that the state and the key were under way, if the page says when it was."""
+
+
 @dataclass(eq=False)
 class Person:
     """Somebody in a room, who watches or plays."""
@@ -55,7 +64,7 @@ class Person:
     """What was pressed for the current state."""
     last_action: int = 0
     """What was pressed last."""
-    pressed: PlainDict | None = None
+    pressed: Pressed | None = None
     """When it was pressed: for recordings."""
     keys: Keys = field(default_factory=Keys)
 
@@ -67,10 +76,11 @@ class Person:
             since: When the state was sent, on the monotonic clock.
             client_ms: Milliseconds between drawing the state and pressing the key, if known.
         """
-        key_ms = round(1000 * (time.monotonic() - since), 1)
-        latency = None if client_ms is None else round(max(key_ms - client_ms, 0.0), 1)
+        passed = round(1000 * (time.monotonic() - since), 1)
         self.action = self.last_action = action
-        self.pressed = {"time": round(time.time(), 3), "key_ms": key_ms, "latency_ms": latency}
+        self.pressed = Pressed(passed if client_ms is None else client_ms)
+        if client_ms is not None:
+            self.pressed = Pressed(client_ms, round(max(passed - client_ms, 0.0), 1))
 
     def forget_action(self) -> None:
         """Start a new state, for which nothing has been pressed."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,7 +12,7 @@ from dropin.arena.ahead import Ahead
 from dropin.arena.people import Person
 from dropin.arena.protocol import encode
 from dropin.arena.rounds import Recorder, Round
-from dropin.arena.timeline import Playable, Shown, Timeline, present_slots
+from dropin.arena.timeline import AnyPlayable, Shown, Timeline, present_slots
 from dropin.core.config import PlainDict, to_dict
 
 if TYPE_CHECKING:
@@ -28,9 +28,11 @@ Result = TypeVar("Result")
 class Prepared:
     """What a room plays, compiled."""
 
-    simulation: Playable
+    simulation: AnyPlayable
     game: PlainDict
     """What browsers are told of the game: names of actions, keys, sides of the slots."""
+    people: Sequence[Mapping[int, str]] = ()
+    """Of a recording: for each step, who played, by slot."""
 
 
 class Play:
@@ -140,7 +142,8 @@ class Play:
         moment = await self.compute(self.playable.simulation.reset, seed)
         self.timeline.start(seed, moment)
         if self.recorder is not None:
-            self.recorder.start(self.config, seed, moment)
+            simulation = self.playable.simulation
+            await self.compute(self.recorder.start, simulation, self.config, seed, moment)
         for each in self.players:
             each.forget_action()
         self.state_since = time.monotonic()
@@ -158,10 +161,8 @@ class Play:
         following = self._ahead.take(moment, forced)
         if following is None:
             following = await self.compute(self.playable.simulation.step, moment, forced)
-        if self.recorder is not None:
-            self.recorder.step(
-                forced, {slot: each.pressed for slot, each in actors.items()}, following
-            )
+        people = {slot: each.id for slot, each in actors.items()}
+        pressed = {slot: each.pressed for slot, each in actors.items()}
         for each in actors.values():
             each.keys.steps += 1
             each.keys.idle += each.action is None
@@ -173,6 +174,8 @@ class Play:
         self._show()
         if set(before) != set(self.timeline.owners[-1]):  # Openness has sent somebody out, or back.
             self.send_status()
+        if self.recorder is not None:
+            await self.compute(self.recorder.step, following, forced, people, pressed)
         if following.done:
             await self._end_episode()
 
@@ -182,7 +185,7 @@ class Play:
         Returns:
             Whether that changed the state; then it has been sent.
         """
-        timeline, actors = self.timeline, self.actors()
+        timeline = self.timeline
         before, after = timeline.owners[-1], self._owners(timeline.current)
         if timeline.current.done or before == after:
             return False
@@ -196,12 +199,16 @@ class Play:
         if any(change.values()):
             moment = await self.compute(self.playable.simulation.change, moment, **change)
             if self.recorder is not None:
-                self.recorder.change(change, {slot: each.id for slot, each in actors.items()})
+                await self.compute(self.recorder.change, moment, change, after)
         timeline.replace(moment, self._owners(moment), self._time_limit(moment))
         self._show()
         return True
 
     def _owners(self, moment: Shown) -> dict[int, str]:
+        """Return who plays in a moment, by slot."""
+        if self.is_replay:
+            people, present = self.playable.people[moment.step], present_slots(moment)
+            return {slot: who for slot, who in people.items() if slot in present}
         return {slot: each.id for slot, each in self.actors(moment).items()}
 
     def _time_limit(self, moment: Shown) -> int | None:

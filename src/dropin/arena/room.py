@@ -195,7 +195,7 @@ class Room(Play):
         # Ticks keep their rhythm when one is late, but missed ones are not made up for.
         self._last_due = due if now - due < self._interval() else now
         if self.timeline.current.done:
-            await self.start_episode(self.timeline.seed + 1)
+            await self.start_episode(self.timeline.seed + (not self.is_replay))
         else:
             await self.advance()
 
@@ -296,7 +296,7 @@ class Room(Play):
         self.timeline.at(step)
         self.timeline.truncate(step + 1)
         if self.recorder is not None:
-            self.recorder.rewind(step)
+            await self.compute(self.recorder.rewind, step)
         for each in self.players:
             each.forget_action()
         self.broadcast(encode("truncate", step=step))

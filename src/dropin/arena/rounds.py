@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from dropin.arena.people import Keys, Person
-from dropin.arena.timeline import Shown, Timeline
-from dropin.core.config import PlainDict, PlainMapping
+from dropin.arena.people import Keys, Person, Pressed
+from dropin.arena.timeline import Timeline
+from dropin.core.config import PlainDict
 
 if TYPE_CHECKING:
     from dropin.arena.config import RoomConfig
@@ -15,45 +15,54 @@ __all__ = ["EpisodeResult", "Recorder", "Round"]
 
 
 class Recorder(Protocol):
-    """Writes the episodes of a room to files. Only `finish` may take long."""
+    """Writes the episodes of a room to files; called in worker threads, one call at a time."""
 
-    def start(self, config: "RoomConfig", seed: int, moment: Shown) -> None:
+    def start(self, simulation: Any, config: "RoomConfig", seed: int, moment: Any) -> None:
         """Begin an episode.
 
         Args:
+            simulation: What is played.
             config: The config of the room.
             seed: The seed of the episode.
             moment: Its first moment.
         """
         ...
 
-    def change(self, change: Mapping[str, Sequence[int]], people: Mapping[int, str]) -> None:
+    def change(
+        self, moment: Any, change: Mapping[str, Sequence[int]], people: Mapping[int, str]
+    ) -> None:
         """Note that other people play from now on.
 
         Args:
+            moment: The moment in which they play.
             change: The arguments of `Simulation.change`.
             people: The ids of those who play from now on, by slot.
         """
         ...
 
     def step(
-        self, forced: Mapping[int, int], pressed: Mapping[int, PlainMapping | None], moment: Shown
+        self,
+        moment: Any,
+        forced: Mapping[int, int],
+        people: Mapping[int, str],
+        pressed: Mapping[int, Pressed | None],
     ) -> None:
         """Note a step.
 
         Args:
-            forced: The actions of people by slot.
-            pressed: When people pressed their keys, by slot; None where nothing was pressed.
             moment: The moment after the step.
+            forced: The actions of people by slot.
+            people: Their ids by slot.
+            pressed: When they pressed their keys, by slot; None where nothing was pressed.
         """
         ...
 
     def rewind(self, step: int) -> None:
-        """Forget what came after a step."""
+        """Note that the episode goes on from an earlier step."""
         ...
 
     def finish(self) -> str | None:
-        """Write the file of the episode, if one has begun; return its name."""
+        """Close the file of the episode, if one has begun; return its name."""
         ...
 
 

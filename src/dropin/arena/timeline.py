@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from dropin.arena.protocol import encode
 from dropin.core.config import PlainDict
 from dropin.core.errors import InputError
 
-__all__ = ["Playable", "Shown", "Timeline", "present_slots"]
+__all__ = ["AnyPlayable", "Playable", "Shown", "Timeline", "present_slots"]
 
 
 class Shown(Protocol):
@@ -35,14 +35,17 @@ class Shown(Protocol):
         ...
 
 
-class Playable(Protocol):
+MomentT = TypeVar("MomentT", bound=Shown)
+
+
+class Playable(Protocol[MomentT]):
     """What a room plays: an open team (`Simulation`), or a recording of one."""
 
-    def reset(self, seed: int) -> Shown:
+    def reset(self, seed: int) -> MomentT:
         """Return the first moment of an episode."""
         ...
 
-    def step(self, moment: Shown, forced: Mapping[int, int]) -> Shown:
+    def step(self, moment: MomentT, forced: Mapping[int, int]) -> MomentT:
         """Return the next moment.
 
         Args:
@@ -53,12 +56,12 @@ class Playable(Protocol):
 
     def change(
         self,
-        moment: Shown,
+        moment: MomentT,
         *,
         joined: Sequence[int] = (),
         replaced: Sequence[int] = (),
         left: Sequence[int] = (),
-    ) -> Shown:
+    ) -> MomentT:
         """Return the moment with other people in it.
 
         Args:
@@ -69,7 +72,7 @@ class Playable(Protocol):
         """
         ...
 
-    def pair_table(self, moment: Shown, a: int, b: int) -> list[list[float]]:
+    def pair_table(self, moment: MomentT, a: int, b: int) -> list[list[float]]:
         """Return the pairwise utilities of two agents (Eq. 7).
 
         Args:
@@ -78,6 +81,10 @@ class Playable(Protocol):
             b: Slot of the other.
         """
         ...
+
+
+AnyPlayable = Playable[Any]
+"""Something to play, with any kind of moments."""
 
 
 def present_slots(moment: Shown) -> frozenset[int]:
