@@ -22,14 +22,15 @@ def images(tmp_path) -> Path:
     return tmp_path
 
 
-def play_to(page, step: int) -> None:
-    """Let a room run to a step, and stop there."""
-    wait(page, "room?.frame")
+def play_to(page, step: str) -> None:
+    """Let a room run to the step that an expression gives (-1: not yet), and stop there."""
     page.locator("#speed").focus()
     page.keyboard.press("End")
-    wait(page, f"room.frames.length > {step + 1}")
+    wait(page, f"{step} >= 0 && room.frames.length > {step} + 1")
     page.click("#play")
+    wait(page, "!room.playing")
     value(page, f"room.seek({step})")
+    value(page, "room.send({ type: 'speed', per_second: 4 })")
     page.locator("#stage").focus()
     page.wait_for_timeout(700)
 
@@ -91,8 +92,9 @@ def test_controls_have_names_and_can_be_reached_by_tab(arena, visitors):
 @pytest.mark.slow
 def test_pictures_of_the_documentation(arena, visitors, images):
     page = visitors.page(1360, 860)
-    open_page(page, arena.open_room(page, **LBF | {"team_limit": 5, "seed": 12}))
-    play_to(page, 17)
+    open_page(page, arena.open_room(page, **LBF | {"team_limit": 5, "seed": 4}))
+    page.click("#tab-predictions")
+    play_to(page, "room.frames.findIndex((each) => each.entered.length)")
     page.screenshot(path=images / "arena-lbf.png")
     page.locator(".mind").screenshot(path=images / "arena-predictions.png")
 
@@ -101,7 +103,7 @@ def test_pictures_of_the_documentation(arena, visitors, images):
     open_page(page, arena.open_room(page, **wolves))
     page.click("#tab-pairs")
     page.check("#show-edges")
-    play_to(page, 34)
+    play_to(page, "34")
     page.screenshot(path=images / "arena-wolfpack-dark.png")
     page.click("#tab-types")
     page.check("#types-map")
@@ -113,9 +115,8 @@ def test_pictures_of_the_documentation(arena, visitors, images):
     trained = any(each["id"] == "fortattack/gpl-q" for each in known)
     agent = "fortattack/gpl-q" if trained else "G4"
     open_page(page, arena.open_room(page, game="fortattack", agent=agent, team_limit=3, seed=3))
-    wait(page, "room.frames.some((each) => each.scene.lasers.some((laser) => laser.hits.length))")
-    hit = "room.frames.findIndex((each) => each.scene.lasers.some((laser) => laser.hits.length))"
-    play_to(page, value(page, hit))
+    hits = "each.scene.lasers.some((laser) => laser.hits.length)"
+    play_to(page, f"room.frames.findIndex((each) => {hits})")
     page.screenshot(path=images / "arena-fortattack.png")
     page.click("#open-setup")
     page.wait_for_timeout(200)

@@ -97,7 +97,7 @@ export class Team {
     if (!agent.present) {
       const waiting = frame.scene.agents?.find((each) => each.slot === agent.slot)?.waiting;
       words.push(waiting ? `back in ${waiting}` : "away");
-    } else if (frame.entered?.includes(agent.slot)) words.push("has just entered");
+    } else if (frame.entered?.includes(agent.slot)) words.push("new");
     if (person) words.push("a person");
     else if (agent.slot === 0) words.push(room.config?.agent ?? "");
     else if (agent.present) words.push(room.typesShown ? `type ${agent.type}` : "type hidden");
