@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fakes import GAME, FakeTeam
@@ -49,6 +50,9 @@ class FakeCatalogue:
         horizon = 4 if config.rules == "short" else 200
         self.teams.append(FakeTeam(horizon=horizon, fails_at=fails_at, filling=filling))
         return Prepared(self.teams[-1], dict(GAME))  # pyright: ignore[reportArgumentType]
+
+    def make_recorder(self, directory: Path, room: str, about: Any) -> None:
+        """Fake teams cannot be recorded."""
 
     def describe(self) -> PlainDict:
         return {"games": [{"name": "lbf"}], "agents": []}

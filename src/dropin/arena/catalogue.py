@@ -15,7 +15,8 @@ from dropin.arena.config import CLOSED, RULES_OPENNESS, SCRIPTED, RoomConfig, is
 from dropin.arena.keys import default_action, keys_of
 from dropin.arena.play import Prepared
 from dropin.arena.replay import replay
-from dropin.arena.room_recorder import ReplayedTeam
+from dropin.arena.room_recorder import ReplayedTeam, RoomRecorder
+from dropin.arena.rounds import Recorder
 from dropin.arena.simulation import Simulation
 from dropin.core import registry
 from dropin.core.config import PlainDict, PlainMapping, from_dict
@@ -190,6 +191,16 @@ class Catalogue:
             if len(self._prepared) > _MOST_SIMULATIONS:
                 self._prepared.popitem(last=False)
             return prepared
+
+    def make_recorder(self, directory: Path, room: str, about: PlainMapping) -> Recorder:
+        """Return what writes the episodes of a room to files.
+
+        Args:
+            directory: Where the files go.
+            room: The id of the room.
+            about: Plain values to keep in each file.
+        """
+        return RoomRecorder(directory, room, about)
 
     def replay(self, path: Path) -> tuple[RoomConfig, Prepared]:
         """Simulate a recorded episode again, and return it as something to play.

@@ -212,10 +212,10 @@ class Hub:
         name = secrets.token_hex(6)
         recorder: Recorder | None = None
         if self.options.record is not None and not is_replay:
-            from dropin.arena.room_recorder import RoomRecorder
-
+            assert self._loaded is not None
             about = {} if round is None else {"session": round.session}
-            recorder = RoomRecorder(self.options.record, name, about)
+            make_recorder = self._loaded.result().catalogue.make_recorder
+            recorder = make_recorder(self.options.record, name, about)
         room = Room(
             name,
             config,

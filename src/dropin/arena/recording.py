@@ -249,7 +249,7 @@ def describe_step(simulation: Simulation, moment: Moment) -> PlainDict:
         simulation: The simulation.
         moment: That state.
     """
-    outcome = simulation.timedescribe_step(moment)
+    outcome = simulation.time_step(moment)
     assert outcome is not None
     return {
         "actions": _plain(outcome.actions),
