@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dropin.agents import Agent, load_agent, save_agent
+    from dropin.arena.episodes import Episode, load_episodes
     from dropin.core.errors import InputError, StoppedError
     from dropin.core.observation import Feature, Interface, Observation, TimeStep
     from dropin.core.registry import (
@@ -35,6 +36,7 @@ _HOMES = {
     "Closed": "dropin.teams.openness",
     "Durations": "dropin.teams.openness",
     "EnvState": "dropin.env",
+    "Episode": "dropin.arena.episodes",
     "Evaluation": "dropin.evaluation.evaluate",
     "EvaluationConfig": "dropin.training.config",
     "ExperimentSpec": "dropin.core.specs",
@@ -53,6 +55,7 @@ _HOMES = {
     "Type": "dropin.teams.types",
     "evaluate": "dropin.evaluation.evaluate",
     "load_agent": "dropin.agents",
+    "load_episodes": "dropin.arena.episodes",
     "make": "dropin.env",
     "make_policy": "dropin.policies",
     "register_agent": "dropin.core.registry",
@@ -76,6 +79,7 @@ __all__ = [
     "Closed",
     "Durations",
     "EnvState",
+    "Episode",
     "Evaluation",
     "EvaluationConfig",
     "ExperimentSpec",
@@ -94,6 +98,7 @@ __all__ = [
     "Type",
     "evaluate",
     "load_agent",
+    "load_episodes",
     "make",
     "make_policy",
     "register_agent",

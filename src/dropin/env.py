@@ -171,6 +171,7 @@ class AdHocEnv(eqx.Module, Generic[State]):
         actions: Int[Array, " controlled"],
         *,
         auto_reset: bool = True,
+        forced: Int[Array, " slot"] | None = None,
     ) -> tuple[EnvState[State], TimeStep]:
         """Take the actions of the first slots, or of all; the others act by their types.
 
@@ -179,6 +180,8 @@ class AdHocEnv(eqx.Module, Generic[State]):
             state: The state of the environment.
             actions: The actions of the agents in the first slots.
             auto_reset: As in `step`.
+            forced: For each slot an action that replaces the one chosen, or a negative number. The
+                random numbers and the memories of all types are the same as without it.
 
         Returns:
             The state after the step, and what the step led to.
@@ -190,6 +193,8 @@ class AdHocEnv(eqx.Module, Generic[State]):
             )
             actions = jnp.concatenate([actions, others])
             state = replace(state, roster=roster)
+        if forced is not None:
+            actions = jnp.where(forced >= 0, forced, actions)
         used = rng.used
         game, outcome = self.game.step(rng, state.game, actions)
         removed = state.game.present & ~game.present

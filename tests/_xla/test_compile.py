@@ -13,10 +13,10 @@ def options(monkeypatch):
 
     def use(given):
         monkeypatch.setattr(compile_module, "OPTIONS", given)
-        compile_module._known_options.cache_clear()
+        compile_module.compiler_options.cache_clear()
 
     yield use
-    compile_module._known_options.cache_clear()
+    compile_module.compiler_options.cache_clear()
 
 
 def scaled(array, factor, name="double"):
@@ -73,13 +73,13 @@ def test_options_reach_the_compiler(options, tmp_path):
 
 def test_options_that_the_compiler_does_not_know_are_left_out(options):
     options({"xla_no_such_option": True, "xla_cpu_multi_thread_eigen": False})
-    assert compile_module._known_options(quick=False) == {"xla_cpu_multi_thread_eigen": False}
+    assert compile_module.compiler_options(quick=False) == {"xla_cpu_multi_thread_eigen": False}
     assert compiled(scaled)(jnp.arange(3), 2).tolist() == [0, 2, 4]
 
 
 def test_arithmetic_has_one_thread():
-    assert compile_module._known_options(quick=False)["xla_cpu_multi_thread_eigen"] is False
-    assert compile_module._known_options(quick=False).items() <= OPTIONS.items()
+    assert compile_module.compiler_options(quick=False)["xla_cpu_multi_thread_eigen"] is False
+    assert compile_module.compiler_options(quick=False).items() <= OPTIONS.items()
 
 
 def test_nothing_is_compiled_before_the_first_call():
@@ -98,7 +98,7 @@ def test_nothing_is_compiled_before_the_first_call():
 
 
 def test_quick_programs_are_compiled_by_the_older_emitters_where_they_exist():
-    options = compile_module._known_options(quick=True)
+    options = compile_module.compiler_options(quick=True)
     assert options.get("xla_cpu_use_fusion_emitters", False) is False
     assert options.items() <= compile_module.QUICK_OPTIONS.items()
     assert compiled(lambda x: x + 1, quick=True)(jnp.float32(1)) == 2

@@ -76,7 +76,8 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(arguments, says, capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["train", "--help"], ["play", "--help"], ["--version"]]
+    "arguments",
+    [["--help"], ["train", "--help"], ["play", "--help"], ["arena", "--help"], ["--version"]],
 )
 def test_these_answer_without_importing_jax(arguments):
     code = (

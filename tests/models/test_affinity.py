@@ -93,11 +93,13 @@ def slow_joint(individual, tables, actions, members):
 def test_values_are_sums_over_agents_and_edges(graph, individual, pair, pair_input):
     network, types = make(graph, individual, pair, pair_input), draw(1, SLOTS, TYPES)
     utilities = utilities_of(network, types)
-    slow = slow_terms(network, types)
+    slow, tables = slow_terms(network, types), utilities.factors.tables()
     np.testing.assert_allclose(utilities.individual, slow[0], atol=1e-12)
     for j, k in permutations(range(SLOTS), 2):
         expected = slow[1].get((j, k), np.zeros((ACTIONS, ACTIONS)))
         np.testing.assert_allclose(utilities.factors.pair_utility(j, k), expected, atol=1e-12)
+        np.testing.assert_allclose(tables[j, k], expected, atol=1e-12)
+        assert not np.any(tables[j, j])
     probs = np.asarray(jax.nn.softmax(draw(2, SLOTS, ACTIONS)))
     for present in ([True] * 4, [True, False, True, True], [True, False, False, False]):
         members = np.flatnonzero(present).tolist()

@@ -6,7 +6,7 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
 from dropin._xla.memory import release_memory
 
-__all__ = ["OPTIONS", "QUICK_OPTIONS", "Compiled", "compiled"]
+__all__ = ["OPTIONS", "QUICK_OPTIONS", "Compiled", "compiled", "compiler_options"]
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -59,7 +59,7 @@ class Compiled(Generic[P, Result]):
         return eqx.filter_jit(
             self._function,
             donate=self._donate,
-            compiler_options=_known_options(quick=self._quick),  # pyright: ignore[reportCallIssue]
+            compiler_options=compiler_options(quick=self._quick),  # pyright: ignore[reportCallIssue]
         )
 
 
@@ -89,8 +89,12 @@ def compiled(
 
 
 @functools.cache
-def _known_options(*, quick: bool) -> dict[str, bool | str]:
-    """Return those of the options that this version of XLA has."""
+def compiler_options(*, quick: bool) -> dict[str, bool | str]:
+    """Return those of the options that this version of XLA has.
+
+    Args:
+        quick: Whether to compile in less time, for programs that run only for a short time.
+    """
     import jax
 
     known = {}

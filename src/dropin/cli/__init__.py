@@ -10,7 +10,7 @@ import tyro
 from tyro.extras import SubcommandApp
 
 from dropin import __version__
-from dropin.cli import campaign, evaluate, look, play, plot, reproduce, train, zoo
+from dropin.cli import arena, campaign, evaluate, look, play, plot, reproduce, study, train, zoo
 from dropin.core.errors import InputError, MissingExtraError, StoppedError
 
 __all__ = ["main"]
@@ -23,6 +23,8 @@ app.command(look.games)
 app.command(look.types)
 app.command(look.learners)
 app.command(play.play)
+app.command(arena.arena)
+app.command(study.study)
 app.command(train.train)
 app.command(evaluate.evaluate)
 app.command(plot.plot)

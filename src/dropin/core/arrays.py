@@ -18,7 +18,9 @@ __all__ = [
     "as_float",
     "as_int",
     "from_arrays",
+    "from_bits",
     "to_arrays",
+    "to_bits",
     "zeros_like",
 ]
 
@@ -31,7 +33,7 @@ Mask = Bool[Array, " slot"] | Bool[np.ndarray, " slot"]
 
 def to_arrays(tree: PyTree) -> dict[str, np.ndarray]:
     """Return the arrays of a pytree by their paths; random keys become their bits."""
-    return {name: np.asarray(_bits(leaf)) for name, leaf in array_paths(tree)}
+    return {name: np.asarray(to_bits(leaf)) for name, leaf in array_paths(tree)}
 
 
 def from_arrays(template: Tree, arrays: Mapping[str, np.ndarray], source: object) -> Tree:
@@ -53,14 +55,14 @@ def from_arrays(template: Tree, arrays: Mapping[str, np.ndarray], source: object
         raise InputError(f"{source} does not fit: it {which} array {odd!r}.")
     leaves = []
     for name, leaf in named:
-        bits = jax.eval_shape(_bits, leaf)
+        bits = jax.eval_shape(to_bits, leaf)
         array = arrays[name]
         if (array.shape, array.dtype) != (bits.shape, bits.dtype):
             raise InputError(
                 f"{source} does not fit: array {name!r} is {array.dtype} {array.shape}, not"
                 f" {bits.dtype} {bits.shape}."
             )
-        leaves.append(_unbits(jax.device_put(array), leaf))
+        leaves.append(from_bits(jax.device_put(array), leaf))
     dynamic, static = eqx.partition(template, _is_array)
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(dynamic), leaves), static)
 
@@ -75,9 +77,9 @@ def zeros_like(template: Tree) -> Tree:
     def zeros(leaf: PyTree) -> PyTree:
         if not _is_array(leaf):
             return leaf
-        bits = jax.eval_shape(_bits, leaf)
+        bits = jax.eval_shape(to_bits, leaf)
         # From NumPy, by `device_put`: no program has to be compiled.
-        return _unbits(jax.device_put(np.zeros(bits.shape, bits.dtype)), leaf)
+        return from_bits(jax.device_put(np.zeros(bits.shape, bits.dtype)), leaf)
 
     return jax.tree.map(zeros, template)
 
@@ -112,9 +114,16 @@ def _is_key(leaf: PyTree) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _bits(leaf: PyTree) -> PyTree:
+def to_bits(leaf: PyTree) -> PyTree:
+    """Return an array as it is, or the bits of random keys."""
     return jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
 
-def _unbits(array: PyTree, like: PyTree) -> PyTree:
+def from_bits(array: PyTree, like: PyTree) -> PyTree:
+    """Return an array as it is, or the random keys that it has the bits of.
+
+    Args:
+        array: The result of `to_bits`.
+        like: An array of the wanted kind, or its shape.
+    """
     return jax.random.wrap_key_data(array) if _is_key(like) else array

@@ -15,6 +15,7 @@ from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError
 
 __all__ = [
+    "checksum",
     "file_checksum",
     "read_arrays",
     "read_json",
@@ -97,7 +98,7 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], about: PlainMappi
     """
     described = json.dumps(about, sort_keys=True)
     # One entry, since safetensors writes several in any order: equal contents are equal files.
-    metadata = {_KEY: f"{_checksum(arrays, described)} {described}"}
+    metadata = {_KEY: f"{checksum(arrays, described)} {described}"}
     write(path, safetensors.numpy.save(dict(arrays), metadata))
 
 
@@ -116,15 +117,21 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], PlainDict]:
     try:
         arrays = safetensors.numpy.load(data)
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        checksum, _, described = header["__metadata__"][_KEY].partition(" ")
+        stored, _, described = header["__metadata__"][_KEY].partition(" ")
     except (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path} is damaged or not a file of Dropin.") from None
-    if _checksum(arrays, described) != checksum:
+    if checksum(arrays, described) != stored:
         raise InputError(f"{path} is damaged: its checksum does not fit.")
     return arrays, json.loads(described)
 
 
-def _checksum(arrays: Mapping[str, np.ndarray], described: str) -> str:
+def checksum(arrays: Mapping[str, np.ndarray], described: str = "") -> str:
+    """Return the SHA-256 of named arrays and a description.
+
+    Args:
+        arrays: The arrays by name.
+        described: The description.
+    """
     whole = hashlib.sha256(described.encode())
     for name in sorted(arrays):
         array = arrays[name]

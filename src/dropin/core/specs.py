@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dropin.experiments.results import CompletedRuns, ExperimentResult
     from dropin.experiments.runs import Grid, Options
     from dropin.games.drawing import Renderer
+    from dropin.games.scenes import SceneFunction
     from dropin.teams.openness import Openness
     from dropin.teams.pool import Observer
     from dropin.teams.types import Type
@@ -113,6 +114,8 @@ class GameSpec(_Spec):
     """`rules -> bool`: whether a side has one type for a whole episode."""
     renderer: Renderer | None = field(default=None, metadata={"optional": True})
     """How a state looks, as a picture and as text."""
+    scene: SceneFunction | None = field(default=None, metadata={"optional": True})
+    """How a state looks in the browser; without one, it is shown as its table of features."""
     run_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Settings of a training run that differ from the usual ones, in the shape of `run.json`."""
     episode_length: int = 100

@@ -311,6 +311,16 @@ class LearnerNetwork(eqx.Module, Generic[Values, Config]):
         logits, after, tapes = self.agent.forward(memory.agent, observation)
         return LearnerInput(observation, logits, memory.positions), after, tapes
 
+    def infer_types(self, memory: Memory, observation: Observation) -> Float[Array, "node type"]:
+        """Return the type vectors that the action values are computed from.
+
+        Args:
+            memory: The memory, up to date with who has arrived.
+            observation: The observation.
+        """
+        inputs, _ = self.predict_teammates(memory, observation)
+        return self.value.infer_types(memory.value, inputs)[0]
+
     def __call__(
         self, memory: Memory, observation: Observation, key: PRNGKeyArray
     ) -> tuple[Prediction, Memory]:

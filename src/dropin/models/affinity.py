@@ -26,6 +26,7 @@ from dropin.models.coordination import (
     PairTerms,
     Utilities,
     other_rows,
+    pairs_by_slots,
     swap_pairs,
 )
 from dropin.models.layers import Linear
@@ -104,6 +105,10 @@ class PairTables(eqx.Module):
         """
         return self.values[(k - j) % self.values.shape[1] - 1, j]
 
+    def tables(self) -> Float[Array, "slot slot action action"]:
+        """Return Q^jk(a, b) at [j, k, a, b], with zeros where j is k."""
+        return pairs_by_slots(self.values)
+
 
 class StarTables(eqx.Module):
     """Pairwise utilities of the learner with each other agent; other pairs have none."""
@@ -153,6 +158,12 @@ class StarTables(eqx.Module):
         if j == 0:
             return self.values[k - 1]
         return self.values[j - 1].T if k == 0 else jnp.zeros_like(self.values[0])
+
+    def tables(self) -> Float[Array, "slot slot action action"]:
+        """Return Q^jk(a, b) at [j, k, a, b], with zeros where there is no edge."""
+        others, *actions = self.values.shape
+        empty = jnp.zeros((others + 1, others + 1, *actions), self.values.dtype)
+        return empty.at[0, 1:].set(self.values).at[1:, 0].set(jnp.swapaxes(self.values, 1, 2))
 
 
 class StarFactors(eqx.Module):
@@ -206,7 +217,7 @@ class StarFactors(eqx.Module):
         partner = jnp.where(members[1:, None], expected[1], 0.0)
         return jnp.sum(self.own * partner[:, None, :], axis=(0, 2))
 
-    def tables(self) -> Float[Array, "other action action"]:
+    def products(self) -> Float[Array, "other action action"]:
         """Return the products of the factors, with the learner's actions first."""
         return jnp.sum(self.own[:, :, None] * self.partner[:, None], axis=-1)
 
@@ -217,7 +228,11 @@ class StarFactors(eqx.Module):
             j: The slot whose actions are the rows.
             k: The slot whose actions are the columns; not `j`.
         """
-        return StarTables(self.tables()).pair_utility(j, k)
+        return StarTables(self.products()).pair_utility(j, k)
+
+    def tables(self) -> Float[Array, "slot slot action action"]:
+        """Return Q^jk(a, b) at [j, k, a, b], with zeros where there is no edge."""
+        return StarTables(self.products()).tables()
 
 
 class AffinityGraph(CoordinationGraph):
@@ -281,7 +296,7 @@ class AffinityGraph(CoordinationGraph):
         if self.pair_sign == "free":
             return factors
         if isinstance(factors, StarFactors):
-            return StarTables(apply_sign(factors.tables(), self.pair_sign))
+            return StarTables(apply_sign(factors.products(), self.pair_sign))
         if isinstance(factors, AgentFactors):
             own, partner = factors.values[None], other_rows(factors.values)
         else:

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from dropin._xla.random import subkeys
@@ -30,6 +31,7 @@ __all__ = [
     "marginal_action_values",
     "optimistic_values",
     "other_rows",
+    "pairs_by_slots",
     "swap_pairs",
 ]
 
@@ -74,6 +76,21 @@ def swap_pairs(pairs: Float[Array, "other slot *n"]) -> Float[Array, "other slot
     rounds = jnp.concatenate([swapped, swapped], axis=1).reshape(2 * others * slots, *rest)
     padding = [(0, slots)] + [(0, 0)] * len(rest)
     return jnp.pad(rounds[1:], padding).reshape(others, 2 * slots + 1, *rest)[:, :slots]
+
+
+def pairs_by_slots(pairs: Float[Array, "other slot *n"]) -> Float[Array, "slot slot *n"]:
+    """Return the entries of ordered pairs (j, k) at [j, k], with zeros where j is k.
+
+    Args:
+        pairs: Entries in the layout of `other_rows`.
+    """
+    slots, rest = pairs.shape[1], pairs.shape[2:]
+    if slots == 1:
+        return jnp.zeros((1, 1, *rest), pairs.dtype)
+    rows = np.arange(slots)
+    other = (rows[None] - rows[:, None]) % slots - 1
+    distinct = (other >= 0).reshape(slots, slots, *(1 for _ in rest))
+    return jnp.where(distinct, pairs[np.maximum(other, 0), rows[:, None]], 0.0)
 
 
 class PairFactors(eqx.Module):
@@ -135,6 +152,11 @@ class PairFactors(eqx.Module):
         factor_jk = self.values[(k - j) % slots - 1, j]
         return factor_jk @ self.values[(j - k) % slots - 1, k].T
 
+    def tables(self) -> Float[Array, "slot slot action action"]:
+        """Return Q^jk(a, b) at [j, k, a, b], with zeros where j is k."""
+        factors = pairs_by_slots(self.values)
+        return jnp.einsum("jkar,kjbr->jkab", factors, factors)
+
 
 class AgentFactors(eqx.Module):
     """Factors of the pairwise utilities, one for each agent.
@@ -187,6 +209,11 @@ class AgentFactors(eqx.Module):
         """
         return self.values[j] @ self.values[k].T
 
+    def tables(self) -> Float[Array, "slot slot action action"]:
+        """Return Q^jk(a, b) at [j, k, a, b], with zeros where j is k."""
+        distinct = ~np.eye(self.values.shape[0], dtype=bool)[:, :, None, None]
+        return jnp.where(distinct, jnp.einsum("jar,kbr->jkab", self.values, self.values), 0.0)
+
 
 class PairTerms(Protocol):
     """Pairwise utilities in some form, with what the joint action value needs of them."""
@@ -207,6 +234,10 @@ class PairTerms(Protocol):
 
     def pair_utility(self, j: int, k: int) -> Float[Array, "action action"]:
         """Return Q^jk for all pairs of actions (Eq. 7)."""
+        ...
+
+    def tables(self) -> Float[Array, "slot slot action action"]:
+        """Return Q^jk(a, b) at [j, k, a, b], with zeros where j is k. It is for showing it."""
         ...
 
 

@@ -9,10 +9,11 @@
 | `scripted`, `learned` | the types themselves: G1, G4 and G6 are networks, the others scripts |
 | `openness` | how long agents that are hit stay away |
 | `render` | pictures, terminal text and sentences |
+| `scene` | states for a web page |
 """
 
 from dropin.core.specs import GameSpec
-from dropin.games.fortattack import render
+from dropin.games.fortattack import render, scene
 from dropin.games.fortattack.game import FortAttack, make_game
 from dropin.games.fortattack.observer import make_observer
 from dropin.games.fortattack.openness import Shooting, make_openness
@@ -32,6 +33,7 @@ SPEC = GameSpec(
     openness=make_openness,
     shared_type=has_shared_type,
     renderer=render,
+    scene=scene.scene,
     run_defaults={
         "steps": 16_000_000,
         "training": {

@@ -8,10 +8,11 @@
 | `heuristics`, `learned` | the types themselves: H5 is learned, the others are heuristics |
 | `openness` | when teammates leave and return |
 | `render` | pictures, terminal text and sentences |
+| `scene` | states for a web page |
 """
 
 from dropin.core.specs import GameSpec
-from dropin.games.lbf import render
+from dropin.games.lbf import render, scene
 from dropin.games.lbf.game import LBF, State, StepEvents, make_game
 from dropin.games.lbf.observer import make_observer
 from dropin.games.lbf.openness import make_openness
@@ -29,6 +30,7 @@ SPEC = GameSpec(
     observer=make_observer,
     openness=make_openness,
     renderer=render,
+    scene=scene.scene,
     episode_length=30,
     relative_cost=1.0,
 )

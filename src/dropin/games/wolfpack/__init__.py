@@ -11,10 +11,11 @@
 | `search` | paths around others, for the heuristics |
 | `openness` | when teammates leave and enter |
 | `render` | pictures, terminal text and sentences |
+| `scene` | states for a web page |
 """
 
 from dropin.core.specs import GameSpec
-from dropin.games.wolfpack import render
+from dropin.games.wolfpack import render, scene
 from dropin.games.wolfpack.game import Wolfpack, make_game
 from dropin.games.wolfpack.observer import Observer, View, make_observer
 from dropin.games.wolfpack.openness import make_openness
@@ -53,6 +54,7 @@ SPEC = GameSpec(
     observer=make_observer,
     openness=make_openness,
     renderer=render,
+    scene=scene.scene,
     episode_length=200,
     relative_cost=1 / 0.9,
 )

@@ -1,0 +1,64 @@
+"""A real browser and a real server. Without a Chromium or Playwright these tests are skipped."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from browsing import Arena, Visitors, serve
+
+from dropin.arena.hub import Hub, Options
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def find_chromium() -> str | None:
+    """Return the path of a Chromium, or None."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    places = [os.environ.get("DROPIN_CHROMIUM"), "/usr/bin/chromium", *map(shutil.which, names)]
+    return next((place for place in places if place and Path(place).exists()), None)
+
+
+@pytest.fixture(scope="session")
+def browser() -> "Iterator[Browser]":
+    path = find_chromium()
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        path = None
+    if path is None:
+        pytest.skip(
+            "The browser tests did not run: they need Chromium (as root: apt-get install chromium,"
+            " or set DROPIN_CHROMIUM to its path) and the package playwright."
+        )
+    with sync_playwright() as playwright:  # pyright: ignore[reportPossiblyUnboundVariable]
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def arena(browser) -> Iterator[Arena]:
+    yield from serve(Hub(Options(room={"game": "lbf", "agent": "lbf/gpl-q"})))
+
+
+@pytest.fixture
+def visitors(browser) -> Iterator[Visitors]:
+    visitors = Visitors(browser)
+    yield visitors
+    for context in visitors.contexts:
+        context.close()
+    assert visitors.faults == []
