@@ -197,6 +197,17 @@ def test_the_plan_of_the_command(tmp_path, monkeypatch, capsys):
     assert not list(tmp_path.iterdir())
 
 
+def test_what_is_done_can_be_kept_without_training(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(kept, "fresh_evaluations", lambda run: [])
+    monkeypatch.setattr(campaign, "run_all", lambda *_, **__: pytest.fail("It trains."))
+    job = campaign.Campaign(tmp_path / "campaign", tmp_path / "results").jobs[0]
+    write_run(job.run.path, job.config, RETURNS, agents=True)
+    assert command("--keep", "--report", "none", "--results", "results") == 0
+    (found,) = (tmp_path / "results").rglob("run.json")
+    assert found.parent == tmp_path / "results" / kept.kept_name(job.config)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -17,6 +17,7 @@ __all__ = ["campaign"]
 
 def campaign(
     plan: bool = False,
+    keep: bool = False,
     blocks: tuple[int, ...] | None = None,
     cores: tuple[int, ...] | None = None,
     nice: int = 0,
@@ -32,6 +33,7 @@ def campaign(
 
     Args:
         plan: Show what is done, started and missing, and about how long the rest takes; then stop.
+        keep: Train nothing: keep the runs that are done, then stop.
         blocks: Only these blocks, as the plan numbers them.
         cores: Train on these cores, one run on each, as in --cores 0 1 (all cores if not given).
         nice: Lower the priority of all processes by so much, up to 19.
@@ -61,6 +63,9 @@ def campaign(
     if report in ("auto", "lines"):
         _show_plan(whole)
     if plan:
+        return
+    if keep:
+        whole.keep()
         return
     try:
         whole.run(report)

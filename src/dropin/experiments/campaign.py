@@ -149,6 +149,11 @@ class Campaign:
         """Return about how long the rest of the campaign takes on one core."""
         return sum(self.speed.seconds_left(job) for job in self.jobs)
 
+    def keep(self) -> None:
+        """Keep the runs that are done."""
+        for job in self.jobs:
+            self._keep(job)
+
     def run(self, report: str = "auto") -> None:
         """Train the runs that are not done, in order, and keep each one that is.
 
@@ -159,11 +164,11 @@ class Campaign:
             StoppedError: If some runs failed, once all others are done.
             KeyboardInterrupt: If it was interrupted, once all runs are saved.
         """
-        jobs = self.jobs
-        for job in jobs:
-            self._keep(job)
+        self.keep()
         left = {
-            str(kept_name(job.config)): job for job in jobs if job.progress is not Progress.DONE
+            str(kept_name(job.config)): job
+            for job in self.jobs
+            if job.progress is not Progress.DONE
         }
 
         def ended(name: str, failure: str) -> None:
