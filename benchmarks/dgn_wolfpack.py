@@ -2,8 +2,8 @@
 
     python benchmarks/dgn_wolfpack.py RUN [--steps 0 1600000 6400000] [--episodes 128]
 
-RUN is the directory of a run of DGN in Wolfpack that kept its agents. At each of the given steps all
-agents act as that agent does, with the share of random actions that the run had then.
+RUN is the directory of a run of DGN in Wolfpack that kept its agents. At each of the given steps
+all agents act as that agent does, with the share of random actions that the run had then.
 """
 
 import argparse
