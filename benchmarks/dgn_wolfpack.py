@@ -81,6 +81,7 @@ def main() -> None:
     print("  ".join(f"{name:>10}" for name in COLUMNS))
     for step in given.steps:
         policy = load_agent(files.agent_at(step)).policy
+        assert isinstance(policy, NetworkPolicy)
         epsilon = config.training.epsilon(jnp.int32(step))
         found = sums(env, policy, epsilon, jax.random.key(11), size)
         means = {name: float(np.mean(np.sum(found[name], axis=0))) for name in COLUMNS[2:5]}
