@@ -9,9 +9,10 @@ from browsing import Arena, serve, value, wait, wait_until
 from dropin.arena.hub import Hub, Options
 from dropin.arena.study import load_study
 
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "study.toml"
 SHORT = """
-title = "Short"
+title = "Foraging with a partner"
 completion_code = "CODE-1"
 
 [consent]
@@ -35,20 +36,20 @@ name = "only"
 [[questions]]
 id = "good"
 kind = "scale"
-text = "Was it good?"
-low = "no"
-high = "yes"
+text = "My partners understood what I wanted to do."
+low = "not at all"
+high = "completely"
 
 [[questions]]
 id = "again"
 kind = "choice"
-text = "Again?"
+text = "Would you play with these partners again?"
 options = ["yes", "no"]
 
 [[questions]]
 id = "words"
 kind = "text"
-text = "Other remarks"
+text = "Is there anything that you noticed?"
 required = false
 
 [debriefing]
@@ -103,7 +104,7 @@ def play(page, keys: list[str]) -> None:
     wait_until(page, lambda: progress(page) != before, "the page after a round")
 
 
-def test_a_short_study_to_its_code(short_study, visitors):
+def test_a_short_study_to_its_code(short_study, visitors, images):
     page = visitors.page(360, 740)
     page.goto(f"{short_study.address}/study?participant=P01")
     page.get_by_text("First.").wait_for()
@@ -119,7 +120,10 @@ def test_a_short_study_to_its_code(short_study, visitors):
     page.get_by_label("no", exact=True).check()
     page.fill("[data-question=words] textarea", "<script>alert(1)</script>")
     page.reload()
-    page.get_by_text("Was it good?").wait_for()
+    page.get_by_text("My partners understood").wait_for()
+    assert value(page, OVERFLOW) == 0
+    page.set_viewport_size({"width": 900, "height": 780})
+    page.screenshot(path=images / "arena-study.png")
     page.locator("[data-question=good] input").nth(4).check(force=True)
     page.get_by_label("no", exact=True).check()
     go_on(page)
