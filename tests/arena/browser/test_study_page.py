@@ -77,7 +77,14 @@ def go_on(page) -> None:
     """Press the button of a page and wait for the next one."""
     before = progress(page)
     page.click("#continue")
-    wait_until(page, lambda: progress(page) != before, "the next page")
+    wait_until(page, lambda: progress(page) != before or fault(page), "the next page")
+    assert not fault(page)
+
+
+def fault(page) -> str:
+    """The sentence that says why the page cannot be left, if there is one."""
+    error = page.locator("#page-error")
+    return error.inner_text() if error.is_visible() else ""
 
 
 def progress(page) -> str | None:
@@ -114,7 +121,7 @@ def test_a_short_study_to_its_code(short_study, visitors, images):
     assert page.inner_text("#page-title") == "Round 1"
     play(page, ["ArrowUp", "ArrowLeft", " ", "ArrowDown", "ArrowRight", " "])
     page.click("#continue")
-    page.locator("#page-error").wait_for(state="visible")
+    wait_until(page, lambda: fault(page))
     assert page.locator(".question.unanswered").count() == 2
     page.locator("[data-question=good] input").nth(4).check(force=True)
     page.get_by_label("no", exact=True).check()
