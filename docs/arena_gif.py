@@ -7,16 +7,19 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 OUT = Path(__file__).parent / "images" / "arena.gif"
-SIZE = {"width": 1240, "height": 800}
-WIDTH, COLOURS = 860, 96
-WATCHED, PLAYED = 7, 22
-"""Steps before and after the person comes."""
+SIZE = {"width": 1240, "height": 880}
+WIDTH, COLOURS = 860, 200
+LEAST_DIFFERENCE, MOST_COUNTED = 4, 2000
+"""Between two colours of the palette, and how often a colour counts in one picture."""
+WATCHED, CAPTURES, AFTERWARDS, LONGEST = 7, 2, 3, 40
+"""Steps before the person comes; its captures; steps after the last, and with the person in all."""
 SLOT = 2
 KEYS = {(-1, 0): "ArrowUp", (1, 0): "ArrowDown", (0, -1): "ArrowLeft", (0, 1): "ArrowRight"}
 COMMAND = "arena --game wolfpack --agent wolfpack/gpl-q --team-limit 4 --seed 3 --port 0"
@@ -45,6 +48,28 @@ def next_key(scene: dict) -> str:
     return KEYS.get((best[0] - row, best[1] - column), ".")
 
 
+def common_colours(pictures: list[Image.Image]) -> Image.Image:
+    """Return a palette of the most frequent colours that differ from each other.
+
+    The page has few colours, but some of them only on small figures: methods that average lose
+    these.
+    """
+    counts: Counter[tuple[int, int, int]] = Counter()
+    for picture in pictures:
+        found = picture.getcolors(1 << 24) or []
+        counts.update({colour: min(n, MOST_COUNTED) for n, colour in found})  # pyright: ignore
+    chosen: list[tuple[int, int, int]] = []
+    for colour, _ in counts.most_common(20_000):
+        near = (max(abs(a - b) for a, b in zip(colour, each, strict=True)) for each in chosen)
+        if min(near, default=255) >= LEAST_DIFFERENCE:
+            chosen.append(colour)
+        if len(chosen) == COLOURS:
+            break
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([value for colour in chosen for value in colour])
+    return palette
+
+
 class Film:
     """Pictures of a page, and how long each is shown."""
 
@@ -55,6 +80,7 @@ class Film:
 
     def shoot(self, milliseconds: int) -> None:
         """Add a picture."""
+        self.page.evaluate("scrollTo(0, 0)")
         with Image.open(io.BytesIO(self.page.screenshot())) as shot:
             height = round(WIDTH * shot.height / shot.width)
             self.pictures.append(
@@ -64,7 +90,7 @@ class Film:
 
     def save(self, path: Path) -> None:
         """Write the GIF, with one palette for all pictures."""
-        palette = self.pictures[len(self.pictures) // 2].quantize(COLOURS, dither=Image.Dither.NONE)
+        palette = common_colours(self.pictures)
         frames = [
             each.quantize(palette=palette, dither=Image.Dither.NONE) for each in self.pictures
         ]
@@ -100,13 +126,17 @@ def act(page: Page) -> Film:
     wait(page, f"room.mySlot === {SLOT}")
     page.wait_for_timeout(900)
     film.shoot(1400)
-    for _ in range(PLAYED):
+    left, captures = LONGEST, 0
+    while left > 0:
         length = page.evaluate("window.dropinArena.room.frames.length")
         page.keyboard.press(next_key(page.evaluate("window.dropinArena.room.last.scene")))
         wait(page, f"room.frames.length > {length}")
         page.wait_for_timeout(600)
-        captured = page.evaluate("window.dropinArena.room.last.scene.marks.length > 0")
-        film.shoot(1300 if captured else 380)
+        marks = page.evaluate("window.dropinArena.room.last.scene.marks")
+        mine = any(SLOT in each["slots"] for each in marks)
+        film.shoot(1500 if mine else 380)
+        captures += mine
+        left = min(left - 1, AFTERWARDS) if mine and captures == CAPTURES else left - 1
     return film
 
 
