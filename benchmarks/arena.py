@@ -51,6 +51,11 @@ class Server:
             content = answer.read()
         return json.loads(content) if path.startswith("/api") else content
 
+    def cpu(self) -> float:
+        """Return the seconds that the process has computed."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def memory(self) -> float:
         """Return the resident memory in MiB."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
@@ -104,7 +109,10 @@ async def hear(socket: ClientConnection, kind: str, /, **having: Any) -> Any:
 
 
 def measure_start(cache: str, agent: str) -> list[float]:
-    """Return seconds from the command to the address, page, catalogue, first state, first step."""
+    """Return seconds from the command to its address, page, catalogue, first state, first step.
+
+    The last number is the processor time that the server has used until then.
+    """
 
     async def first_step(server: Server, config: Any) -> list[float]:
         socket = await server.join(config)
@@ -124,7 +132,7 @@ def measure_start(cache: str, agent: str) -> list[float]:
         times.append(time.perf_counter() - server.started)
         config = server.request("/api/catalogue")["default"]
         times.append(time.perf_counter() - server.started)
-        return times + asyncio.run(first_step(server, config))
+        return [*times, *asyncio.run(first_step(server, config)), server.cpu()]
 
 
 async def measure_turns(server: Server, config: Any, presses: int, pause: float) -> list[float]:
@@ -282,10 +290,11 @@ def main() -> None:
     cores = len(os.sched_getaffinity(0))
     print(f"Python {platform.python_version()}, {cores} cores, load before: {load}")
     with tempfile.TemporaryDirectory() as cache:
-        print("\nSeconds from the command:   address     page  catalogue  first state  first step")
+        heads = ("address", "page", "catalogue", "state", "step", "(CPU)")
+        print(f"\n{'Seconds from the command to:':<30}" + "".join(f"{each:>11}" for each in heads))
         for kind in ("empty cache", "with the cache"):
             times = measure_start(cache, chosen.agent)
-            print(f"{kind:<26}" + "".join(f"{each:11.2f}" for each in times), flush=True)
+            print(f"{kind:<30}" + "".join(f"{each:11.2f}" for each in times), flush=True)
         with serve(cache, chosen.agent) as server:
             catalogue = server.request("/api/catalogue")
             config = catalogue["default"]
