@@ -38,7 +38,7 @@ import numpy as np
 from scipy import stats
 
 import dropin
-from dropin.cli import look, play
+from dropin.cli import arena, look, play, study
 from dropin.core import registry
 from dropin.zoo import RECIPES, make_recipe
 from dropin.zoo.agent_recipe import TEAM_LIMITS
@@ -256,7 +256,8 @@ def fights(rules: str) -> str:
 
 def options(command: str) -> str:
     """Return a table of the options of a command."""
-    function = {"play": play.play, "types": look.types}[command]
+    functions = {"arena": arena.arena, "play": play.play, "study": study.study, "types": look.types}
+    function = functions[command]
     _, _, text = (inspect.getdoc(function) or "").partition("Args:\n")
     # A line that is indented further continues the one before it.
     lines = re.sub(r"\n\s{8,}", " ", text).splitlines()
@@ -267,7 +268,7 @@ def options(command: str) -> str:
         if default is inspect.Parameter.empty:
             rows.append((f"`{name.upper()}`", meaning, "required"))
         else:
-            shown = "" if default is None or default is False else f"`{default}`"
+            shown = "" if default in (None, False, ()) else f"`{default}`"
             rows.append((f"`--{name.replace('_', '-')}`", meaning, shown))
     return _table(("option", "meaning", "default"), rows)
 

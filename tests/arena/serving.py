@@ -146,7 +146,7 @@ def serving(real: bool = False, **options: Any) -> Iterator[Client]:
     )
     failures: list[BaseException] = []
     server = make_server(make_app(hub, failures.append), hub)
-    with socket.socket() as listener:
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(128)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -48,7 +48,10 @@ def test_trained_agents_have_what_the_page_shows(catalogue):
     assert set(agents) == set(registry.agents)
     gpl = agents["lbf/gpl-q"]
     assert (gpl["game"], gpl["learner"], gpl["rules"]) == ("lbf", "gpl-q", "reference")
-    assert "greedy" in gpl["modes"]
+    for name, each in catalogue.agents.items():  # What runs say is what the agents are.
+        assert agents[name]["modes"] == list(each.agent.policy.modes)
+        assert agents[name]["learner"] == each.agent.learner
+        assert agents[name]["game"] == each.agent.interface.game
     assert re.search(r"GPL-Q, seed \d+, [\d.]+ M steps", gpl["title"])
     assert set(gpl["score"]) <= {"3", "5"}
 

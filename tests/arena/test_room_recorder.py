@@ -1,11 +1,10 @@
 """Rooms with real games: recorded, replayed, and found out when the file is wrong."""
 
 import json
-import time
 from pathlib import Path
 
 import pytest
-from serving import Client, Player, serving
+from serving import Client, serving
 
 from dropin.arena.replay import replay
 from dropin.core.errors import InputError
@@ -100,17 +99,14 @@ def test_a_wrong_recording_is_found_out_at_the_start(recorded, tmp_path):
     wrong = tmp_path / "wrong.jsonl"
     wrong.write_text(text.replace('"forced":{"1":5}', '"forced":{"1":4}'))
     assert wrong.read_text() != text
-    with pytest.raises(InputError, match="wrong.jsonl"):
-        with serving(real=True, replay=wrong, room={"agent": "random"}) as client:
-            client.request("/api/catalogue")
-            time.sleep(0.1)
+    options = {"replay": wrong, "room": {"agent": "random"}}
+    with pytest.raises(InputError, match=r"wrong\.jsonl"), serving(True, **options) as client:
+        client.request("/api/catalogue")
 
 
 def test_stopping_the_server_closes_the_recording(tmp_path):
-    with serving(real=True, room={"agent": "random"}, record=tmp_path) as client:
-        with client.socket(client.open_room(**ROOM)) as raw:
-            player = Player(raw)
-            player.say("hello")
-            player.wait("frame", step=2, timeout=60)
+    options = {"room": {"agent": "random"}, "record": tmp_path}
+    with serving(True, **options) as client, client.person(client.open_room(**ROOM)) as player:
+        player.wait("frame", step=2, timeout=60)
     (path,) = tmp_path.iterdir()
     assert replay(path).moments[-1].step >= 2

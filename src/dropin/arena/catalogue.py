@@ -55,20 +55,36 @@ class KnownAgent:
         files = RunDirectory(self.path)
         return files.config() if files.exists else None
 
+    @property
+    def game(self) -> str:
+        """The game that it plays."""
+        return self.agent.interface.game if self.run is None else self.run.game
+
+    def _modes(self) -> list[str]:
+        """Return how it can choose actions; weights are not read if its run says it."""
+        is_boltzmann = (
+            None if self.run is None else getattr(self.run.settings, "is_boltzmann", None)
+        )
+        if is_boltzmann is None:
+            return list(self.agent.policy.modes)
+        return ["greedy", "sampled"] if is_boltzmann else ["greedy"]
+
     def describe(self) -> PlainDict:
         """Return what browsers are told of the agent."""
         card: PlainMapping = {}
         if self.card is not None and self.card.exists():
             card = read_json(self.card)
-        run, title = self.run, self.agent.learner.upper()
+        run = self.run
+        learner = self.agent.learner if run is None else run.learner
+        title = learner.upper()
         if run is not None:
             title = f"{title}, seed {run.seed}, {run.steps / 1e6:g} M steps"
         return {
             "id": self.id,
-            "game": self.agent.interface.game,
-            "learner": self.agent.learner,
+            "game": self.game,
+            "learner": learner,
             "title": title,
-            "modes": list(self.agent.policy.modes),
+            "modes": self._modes(),
             "rules": None if run is None else run.rules,
             "team_limit": 3 if run is None else run.team_limit,
             "score": _scores(card),
@@ -149,7 +165,7 @@ class Catalogue:
         values = dict(values)
         known = self.agents.get(str(values.get("agent")))
         if "game" not in values:
-            values["game"] = _DEFAULT_GAME if known is None else known.agent.interface.game
+            values["game"] = _DEFAULT_GAME if known is None else known.game
         if known is not None and values.get("rules") is None and known.run is not None:
             values["rules"] = known.run.rules
         config = from_dict(RoomConfig, values)
@@ -169,7 +185,7 @@ class Catalogue:
             return None
         pool = env.team.pool.types
         own = [each.name for each in pool if each.side == env.sides[0]]
-        fitting = [each.id for each in self.agents.values() if _plays(each, config.game)]
+        fitting = [each.id for each in self.agents.values() if each.game == config.game]
         raise unknown("agent", config.agent, (*fitting, RANDOM, *own))
 
     def prepare(self, config: RoomConfig) -> Prepared:
@@ -239,10 +255,6 @@ class Catalogue:
 def _is_trained(agent: str | Path) -> bool:
     """Return whether a word of the command line is a trained agent, not a type or chance."""
     return isinstance(agent, Path) or "/" in agent or Path(agent).exists()
-
-
-def _plays(agent: KnownAgent, game: str) -> bool:
-    return agent.agent.interface.game == game
 
 
 def describe_env(env: AnyEnv) -> PlainDict:

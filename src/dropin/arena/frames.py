@@ -21,8 +21,10 @@ Frame = dict[str, Any]
 Accuracy = tuple[tuple[int, int], ...]
 """For each slot how many of its actions were predicted, and how many there were."""
 Points = Float[np.ndarray, "slot 2"]
-_DIGITS = 4
-"""Significant digits of the numbers in a frame."""
+_DIGITS, _FEWER_DIGITS = 4, 3
+"""Significant digits of the numbers in a frame, and of those that there are many of."""
+_MOST_EDGES = 16
+"""Edges of a frame: in larger teams those with the largest weights."""
 
 
 class FrameMaker:
@@ -131,10 +133,13 @@ class FrameMaker:
             left: Slots that were left.
         """
         kept = ("actions", "rewards", "reward", "done", "text")
+        scene = frame["scene"]
+        marks = {name: scene[name] for name in ("marks", "lasers") if name in scene}
         entered = sorted({*frame["entered"], *joined} - {*left})
         return {
             **new,
             **{name: frame[name] for name in kept},
+            "scene": {**new["scene"], **marks},
             "entered": entered,
             "left": sorted({*frame["left"], *left}),
         }
@@ -158,8 +163,8 @@ class FrameMaker:
             `q` (the value of each action), `chosen`, and for each slot, null for absent agents:
             `probs` (predicted action probabilities; null for the learner too), `individual`
             (utilities of its actions), `points` and `accuracy` (hits and total since it arrived);
-            `edges` as `[slot, slot, weight]`. A part that the learner does not have is null. None
-            if it has none of them.
+            `edges` as `[slot, slot, weight]`, the heaviest first, at most 16. A part that the
+            learner does not have is null. None if it has none of them.
         """
         values, probs, individual, edges = (
             None if part is None else np.asarray(part)
@@ -172,18 +177,29 @@ class FrameMaker:
         return {
             "q": shorten(values),
             "chosen": int(mind.chosen),
-            "probs": None if probs is None else _where(others, shorten(probs)),
-            "individual": None if individual is None else _where(present, shorten(individual)),
-            "edges": None if edges is None else _edges(present, shorten(edges)),
-            "points": None if points is None else _where(present, shorten(points)),
+            "probs": None if probs is None else _where(others, _shorten_probs(probs)),
+            "individual": _short_rows(present, individual),
+            "edges": None if edges is None else _edges(present, edges),
+            "points": _short_rows(present, points),
             "accuracy": None if probs is None else _where(others, [list(row) for row in accuracy]),
         }
 
 
-def _edges(present: np.ndarray, weights: list[list[float]]) -> list[list[float]]:
-    """Return the edges between agents that are present, each once."""
-    slots = np.flatnonzero(present).tolist()
-    return [[a, b, weights[a][b]] for a in slots for b in slots if a < b]
+def _edges(present: np.ndarray, weights: np.ndarray) -> list[list[float]]:
+    """Return the heaviest edges between agents that are present, each once."""
+    slots, short = np.flatnonzero(present).tolist(), shorten(weights, _FEWER_DIGITS)
+    edges = [[a, b, short[a][b]] for a in slots for b in slots if a < b]
+    return sorted(edges, key=lambda edge: -(edge[2] or 0.0))[:_MOST_EDGES]
+
+
+def _short_rows(present: np.ndarray, values: np.ndarray | None) -> list[Any] | None:
+    """Return the rows of agents that are present."""
+    return None if values is None else _where(present, shorten(values, _FEWER_DIGITS))
+
+
+def _shorten_probs(probs: np.ndarray) -> list[Any]:
+    """Return probabilities in thousandths: nobody reads more from a bar."""
+    return np.round(np.nan_to_num(probs.astype(np.float64)), 3).tolist()
 
 
 def _where(which: np.ndarray, values: list[Any]) -> list[Any]:
@@ -196,11 +212,12 @@ def _as_numpy(leaf: Any) -> Any:
     return np.asarray(leaf) if eqx.is_array(leaf) else leaf
 
 
-def shorten(values: np.ndarray) -> list[Any]:
-    """Return numbers as nested lists with 4 significant digits; None where one is not finite.
+def shorten(values: np.ndarray, digits: int = _DIGITS) -> list[Any]:
+    """Return numbers as nested lists with few digits; None where one is not finite.
 
     Args:
         values: An array of numbers.
+        digits: Number of significant digits.
 
     >>> shorten(np.array([0.123456, -1234567.0, np.nan, 0.0]))
     [0.1235, -1235000.0, None, 0.0]
@@ -208,7 +225,7 @@ def shorten(values: np.ndarray) -> list[Any]:
     exact = values.astype(np.float64)
     size = np.abs(exact)
     exponent = np.floor(np.log10(np.where((size > 0) & (size < np.inf), size, 1.0)))
-    scale = 10.0 ** (_DIGITS - 1 - exponent)
+    scale = 10.0 ** (digits - 1 - exponent)
     short = np.round(exact * scale) / scale
     if np.isfinite(short).all():
         return short.tolist()

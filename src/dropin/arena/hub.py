@@ -55,8 +55,8 @@ class _Loaded:
     """What needs JAX, and so is there a moment after the server has started."""
 
     catalogue: "Catalogue"
-    described: PlainDict
-    """The catalogue as browsers are told of it."""
+    config: "RoomConfig"
+    """Of the room that a browser opens first."""
     replay: "tuple[RoomConfig, Prepared] | None" = None
 
 
@@ -90,6 +90,7 @@ class Hub:
         self._preparer = ThreadPoolExecutor(1, "dropin-compile")
         self._creation = Bucket(self.limits.rooms_per_minute / 60, self.limits.rooms)
         self._loaded: asyncio.Future[_Loaded] | None = None
+        self._described: asyncio.Future[PlainDict] | None = None
         self.desk: StudyDesk | None = None
         if options.study is not None and options.record is not None:
             store = StudyStore(options.record)
@@ -135,12 +136,11 @@ class Hub:
         room = dict(self.options.room)
         room.setdefault("agent", catalogue.default_agent(room.get("game")))
         config = catalogue.room_config(room)
-        described = {**catalogue.describe(), "default": to_dict(config)}
         if self.options.replay is not None:
-            return _Loaded(catalogue, described, catalogue.replay(self.options.replay))
+            return _Loaded(catalogue, config, catalogue.replay(self.options.replay))
         if self.desk is None:
             self._preparer.submit(catalogue.prepare, config)
-        return _Loaded(catalogue, described)
+        return _Loaded(catalogue, config)
 
     async def catalogue(self) -> "Catalogue":
         """Return what can be chosen, as soon as it is loaded."""
@@ -148,7 +148,11 @@ class Hub:
 
     async def describe(self) -> PlainDict:
         """Return what can be chosen as browsers are told of it."""
-        described = (await self._wait_until_loaded()).described
+        loaded = await self._wait_until_loaded()
+        if self._described is None:
+            # Beside the compilation of the first room, which has begun.
+            self._described = asyncio.ensure_future(self._call(None, loaded.catalogue.describe))
+        described = {**await asyncio.shield(self._described), "default": to_dict(loaded.config)}
         study = None if self.options.study is None else {"title": self.options.study.title}
         return {**described, "replay": self.replay_room, "study": study}
 

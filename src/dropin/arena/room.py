@@ -177,7 +177,7 @@ class Room(Play):
 
     def _due(self) -> float | None:
         """Return when the next step is to be taken; None if there is nothing to wait for."""
-        if not self.playing or not self.people:
+        if not self.playing or not any(each.greeted for each in self.people):
             return None
         if self.timeline.current.done:
             return self.state_since + EPISODE_PAUSE
@@ -265,7 +265,7 @@ class Room(Play):
                 await self._start_again(message)
 
     async def _greet(self, person: Person) -> None:
-        if len(self.people) == 1:
+        if not any(each.greeted for each in self.people):
             self._restart_clock()
         if self.round is not None and not self.round.is_over:
             person.slot = self.round.slot

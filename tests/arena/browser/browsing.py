@@ -11,7 +11,7 @@ from dropin.arena.hub import Hub
 from dropin.arena.server import make_app, make_server
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
 PATIENCE = 120.0
 """Seconds to wait for the browser at most; the machine may be busy and programs have to compile."""
@@ -62,8 +62,12 @@ class Visitors:
         self.contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on("console", lambda entry: entry.type == "error" and self.faults.append(entry.text))
+        page.on("console", self._note)
         return page
+
+    def _note(self, entry: "ConsoleMessage") -> None:
+        if entry.type == "error":
+            self.faults.append(entry.text)
 
 
 def value(page: "Page", expression: str) -> Any:

@@ -14,6 +14,7 @@ from dropin.arena.hub import Hub, Options
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+IMAGES = Path(__file__).parents[3] / "docs" / "images"
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -62,3 +63,12 @@ def visitors(browser) -> Iterator[Visitors]:
     for context in visitors.contexts:
         context.close()
     assert visitors.faults == []
+
+
+@pytest.fixture
+def images(tmp_path) -> Path:
+    """Where pictures go: into the documentation only if DROPIN_SCREENSHOTS is set."""
+    if os.environ.get("DROPIN_SCREENSHOTS"):
+        IMAGES.mkdir(exist_ok=True)
+        return IMAGES
+    return tmp_path

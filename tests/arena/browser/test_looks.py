@@ -1,25 +1,12 @@
 """What the page looks like: themes, phones, and the pictures of the documentation."""
 
-import os
-from pathlib import Path
-
 import pytest
 from browsing import open_page, value, wait, wait_until
 from PIL import Image
 
-IMAGES = Path(__file__).parents[3] / "docs" / "images"
 LBF = {"game": "lbf", "rules": "paper", "agent": "lbf/gpl-q", "team_limit": 3, "seed": 3}
 PHONE = {"device_scale_factor": 2, "has_touch": True, "is_mobile": True}
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-
-
-@pytest.fixture
-def images(tmp_path) -> Path:
-    """Where pictures go: into the documentation only if DROPIN_SCREENSHOTS is set."""
-    if os.environ.get("DROPIN_SCREENSHOTS"):
-        IMAGES.mkdir(exist_ok=True)
-        return IMAGES
-    return tmp_path
 
 
 def play_to(page, step: str) -> None:
@@ -59,6 +46,8 @@ def test_the_page_fits_a_phone_in_both_themes(arena, visitors, scheme):
         assert box["x"] + box["width"] <= 360
         assert box["height"] >= 32
     page.click("#open-setup")
+    sheet = "document.getElementById('setup')"
+    assert value(page, f"{sheet}.scrollWidth - {sheet}.clientWidth") == 0
     assert value(page, OVERFLOW) == 0
     ground = value(page, "getComputedStyle(document.body).backgroundColor")
     page.keyboard.press("Escape")

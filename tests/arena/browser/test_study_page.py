@@ -9,9 +9,10 @@ from browsing import Arena, serve, value, wait, wait_until
 from dropin.arena.hub import Hub, Options
 from dropin.arena.study import load_study
 
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "study.toml"
 SHORT = """
-title = "Short"
+title = "Foraging with a partner"
 completion_code = "CODE-1"
 
 [consent]
@@ -35,20 +36,20 @@ name = "only"
 [[questions]]
 id = "good"
 kind = "scale"
-text = "Was it good?"
-low = "no"
-high = "yes"
+text = "My partners understood what I wanted to do."
+low = "not at all"
+high = "completely"
 
 [[questions]]
 id = "again"
 kind = "choice"
-text = "Again?"
+text = "Would you play with these partners again?"
 options = ["yes", "no"]
 
 [[questions]]
 id = "words"
 kind = "text"
-text = "Other remarks"
+text = "Is there anything that you noticed?"
 required = false
 
 [debriefing]
@@ -76,7 +77,14 @@ def go_on(page) -> None:
     """Press the button of a page and wait for the next one."""
     before = progress(page)
     page.click("#continue")
-    wait_until(page, lambda: progress(page) != before, "the next page")
+    wait_until(page, lambda: progress(page) != before or fault(page), "the next page")
+    assert not fault(page)
+
+
+def fault(page) -> str:
+    """The sentence that says why the page cannot be left, if there is one."""
+    error = page.locator("#page-error")
+    return error.inner_text() if error.is_visible() else ""
 
 
 def progress(page) -> str | None:
@@ -103,7 +111,7 @@ def play(page, keys: list[str]) -> None:
     wait_until(page, lambda: progress(page) != before, "the page after a round")
 
 
-def test_a_short_study_to_its_code(short_study, visitors):
+def test_a_short_study_to_its_code(short_study, visitors, images):
     page = visitors.page(360, 740)
     page.goto(f"{short_study.address}/study?participant=P01")
     page.get_by_text("First.").wait_for()
@@ -113,13 +121,16 @@ def test_a_short_study_to_its_code(short_study, visitors):
     assert page.inner_text("#page-title") == "Round 1"
     play(page, ["ArrowUp", "ArrowLeft", " ", "ArrowDown", "ArrowRight", " "])
     page.click("#continue")
-    page.locator("#page-error").wait_for(state="visible")
+    wait_until(page, lambda: fault(page))
     assert page.locator(".question.unanswered").count() == 2
     page.locator("[data-question=good] input").nth(4).check(force=True)
     page.get_by_label("no", exact=True).check()
     page.fill("[data-question=words] textarea", "<script>alert(1)</script>")
     page.reload()
-    page.get_by_text("Was it good?").wait_for()
+    page.get_by_text("My partners understood").wait_for()
+    assert value(page, OVERFLOW) == 0
+    page.set_viewport_size({"width": 900, "height": 780})
+    page.screenshot(path=images / "arena-study.png")
     page.locator("[data-question=good] input").nth(4).check(force=True)
     page.get_by_label("no", exact=True).check()
     go_on(page)

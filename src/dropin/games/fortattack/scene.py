@@ -40,11 +40,11 @@ def scene(
 
     Returns:
         `{"kind": "plane", "width", "height", "radius", "fort", "agents", "lasers"}`: `radius` is
-        that of an agent and `fort` is `{"x", "y", "r"}`. An agent is `{"slot", "alive": true, "x",
-        "y", "heading"}`, or `{"slot", "alive": false, "waiting"}` with the steps until it returns
-        (null if they are not known). A laser is `{"slot", "x", "y", "heading", "reach",
-        "half_angle", "hits"}`: a triangle with its apex at (x, y) and two sides of length `reach`
-        at `half_angle` to either side of the heading; `hits` are the slots of those it hit.
+        that of an agent and `fort` is `{"x", "y", "r"}`. An agent is `{"slot", "x", "y",
+        "heading"}`, or `{"slot", "alive": false, "waiting"}` with the steps until it returns (null
+        if they are not known). A laser is `{"slot", "x", "y", "heading", "reach", "half_angle"}`:
+        a triangle with its apex at (x, y) and two sides of length `reach` at `half_angle` to either
+        side of the heading. If it hit somebody, `hits` are their slots.
     """
     game = cast(FortAttack, env.game)
     half_height, reach = float(game.half_height), float(game.laser_length)
@@ -70,8 +70,7 @@ def _agents(env: AdHocEnv[State], state: EnvState[State]) -> Iterator[Scene]:
     x, y, heading = _poses(state.game)
     for slot in np.flatnonzero(present | usable).tolist():
         if present[slot]:
-            pose = {"x": x[slot], "y": y[slot], "heading": heading[slot]}
-            yield {"slot": slot, "alive": True, **pose}
+            yield {"slot": slot, "x": x[slot], "y": y[slot], "heading": heading[slot]}
         else:
             yield {"slot": slot, "alive": False, "waiting": waiting[slot]}
 
@@ -83,15 +82,16 @@ def _lasers(game: FortAttack, step: TimeStep, before: State, reach: float) -> It
     x, y, heading = (np.asarray(each) for each in (before.x, before.y, before.heading))
     for slot in np.flatnonzero(np.asarray(step.events.fired)).tolist():
         angle = float(heading[slot])
-        yield {
+        laser: Scene = {
             "slot": slot,
             "x": _short(float(x[slot]) + radius * float(np.cos(angle))),
             "y": _short(float(y[slot]) + radius * float(np.sin(angle))),
             "heading": _short(angle),
             "reach": _short(reach),
             "half_angle": _short(half_angle),
-            "hits": np.flatnonzero(hits[slot]).tolist(),
         }
+        victims = np.flatnonzero(hits[slot]).tolist()
+        yield laser | ({"hits": victims} if victims else {})
 
 
 def _poses(state: State) -> tuple[list[float], ...]:
