@@ -247,7 +247,9 @@ async def measure_rooms(server: Server, config: Any, rooms: int, seconds: float)
         return largest
 
     watching = zip(sockets, arrivals, strict=True)
-    memory, *_ = await asyncio.gather(sample(), *(watch(*each) for each in watching))
+    sampling = asyncio.ensure_future(sample())
+    await asyncio.gather(*(watch(*each) for each in watching))
+    memory = await sampling
     for socket in sockets:
         await socket.close()
     late = [each for seen in arrivals for each in lateness(seen, 0.25)]
@@ -280,7 +282,7 @@ def show(name: str, times: Sequence[float], unit: str = "ms") -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--agent", default="lbf/gpl-q")
     parser.add_argument("--rooms", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=30)

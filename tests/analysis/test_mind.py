@@ -12,7 +12,7 @@ from arena_rooms import room, untrained
 from dropin.analysis.mind import look_inside, pair_tables
 from dropin.learners.base import LearnerNetwork
 from dropin.learners.gpl import GPLValueNetwork
-from dropin.models.coordination import AgentFactors, PairFactors, Utilities
+from dropin.models.coordination import AgentFactors, PairFactors
 
 LEARNERS = ("gpl-q", "gpl-spi", "ql", "ql-am", "gnn", "gnn-am", "dgn", "maddpg")
 
@@ -108,7 +108,7 @@ def mlp(network, *parts):
 def test_all_tables_are_those_of_the_pairs(kind, slots):
     shape = (slots - 1, slots, 3, 2) if kind is PairFactors else (slots, 3, 2)
     factors = kind(jax.random.normal(jax.random.key(0), shape))
-    tables = Utilities(jnp.zeros((slots, 3)), factors).pair_tables()
+    tables = factors.tables()
     assert tables.shape == (slots, slots, 3, 3)
     for j in range(slots):
         for k in range(slots):
