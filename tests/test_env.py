@@ -16,7 +16,7 @@ from dropin._xla.random import StepRNG
 from dropin.core.errors import InputError
 from dropin.core.observation import Observation, TimeStep
 from dropin.env import AdHocEnv, EnvState, make
-from dropin.teams.openness import Closed
+from dropin.teams.openness import Churn, Closed
 from dropin.teams.scripted import Scripted
 
 LOAD = 5
@@ -143,7 +143,8 @@ def test_with_some_slots_under_control_the_others_act_by_their_types(rules):
 
 @pytest.mark.parametrize("game", ["lbf", "wolfpack"])
 def test_forced_actions_replace_those_of_types_and_nothing_else(game):
-    env = make(game, team_limit=3, types=["H1", "H4"], openness="closed")
+    openness = Churn(probability=1.0, min_stay=0)  # Somebody comes and goes in each step.
+    env = make(game, team_limit=3, types=["H1", "H4"], openness=openness)
     key, action = jax.random.key(5), jnp.array([1])
     state, _ = eqx.filter_jit(env.reset)(key)
     step = eqx.filter_jit(env.step_all)

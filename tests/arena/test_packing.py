@@ -8,7 +8,7 @@ TREE = {
     "key": jax.random.key(7),
     "numbers": (jnp.arange(6.0).reshape(2, 3), jnp.float32(-0.0)),
     "flags": jnp.array([True, False]),
-    "nothing": jnp.zeros((0, 4), jnp.int32),
+    "absent": jnp.zeros((0, 4), jnp.int32),
     "small": jnp.array([200], jnp.uint8),
     "more": jnp.array([7, 8]),
 }

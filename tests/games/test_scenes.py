@@ -103,7 +103,7 @@ def test_fort_lasers_and_waiting_agents_of_fortattack():
     env = make("fortattack", team_limit=2, types=["G2", "A1"])
     down, up = fortattack_states.DOWN, fortattack_states.UP
     before = fortattack_states.state(
-        [(0.0, 0.5, down), (-0.6, 0.8, down)],
+        [(0.0, 0.5, down), (-0.6, 0.8, 0.0)],
         [(0.0, 0.1, up), (0.7, -0.9, up)],
         present=[True, True, True, False],
     )
@@ -118,10 +118,10 @@ def test_fort_lasers_and_waiting_agents_of_fortattack():
     after = scene_after(env, before, [SHOOT, SHOOT, NOTHING, NOTHING], np.array([0, 0, 40, 11]))
     assert after["agents"][2] == {"slot": 2, "alive": False, "waiting": 40}
     # The apex is on the rim of the agent, where it was when it shot.
-    shot = {"heading": 4.712, "reach": 0.8, "half_angle": 0.393}
+    shot = {"reach": 0.8, "half_angle": 0.393}
     assert after["lasers"] == [
-        {"slot": 0, "x": 0.0, "y": 0.45, **shot, "hits": [2]},
-        {"slot": 1, "x": -0.6, "y": 0.75, **shot},
+        {"slot": 0, "x": 0.0, "y": 0.45, "heading": 4.712, **shot, "hits": [2]},
+        {"slot": 1, "x": -0.55, "y": 0.8, "heading": 0.0, **shot},
     ]
 
 
