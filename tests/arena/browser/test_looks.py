@@ -46,6 +46,8 @@ def test_the_page_fits_a_phone_in_both_themes(arena, visitors, scheme):
         assert box["x"] + box["width"] <= 360
         assert box["height"] >= 32
     page.click("#open-setup")
+    sheet = "document.getElementById('setup')"
+    assert value(page, f"{sheet}.scrollWidth - {sheet}.clientWidth") == 0
     assert value(page, OVERFLOW) == 0
     ground = value(page, "getComputedStyle(document.body).backgroundColor")
     page.keyboard.press("Escape")

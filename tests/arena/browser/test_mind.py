@@ -60,11 +60,16 @@ def same(shown, expected) -> bool:
     return np.allclose(shown, np.asarray(expected).ravel(), rtol=1e-3, atol=1e-7)
 
 
-def test_values_and_choice(panels, computed):
-    action, prediction, _ = computed[STEP]
-    assert same(numbers(panels, "#values .number"), prediction.q_values)
-    chosen = panels.locator("#values .value.chosen")
-    assert chosen.get_attribute("data-action") == value(panels, f"room.game.actions[{action}]")
+def test_values_and_choice_of_every_step(panels, computed):
+    # At one step alone the choice could be right by chance.
+    assert len({action for action, *_ in computed}) > 1
+    for step, (action, prediction, _) in enumerate(computed):
+        value(panels, f"room.seek({step})")
+        panels.wait_for_timeout(50)
+        assert same(numbers(panels, "#values .number"), prediction.q_values)
+        chosen = panels.locator("#values .value.chosen")
+        assert chosen.get_attribute("data-action") == value(panels, f"room.game.actions[{action}]")
+    assert value(panels, "room.cursor") == STEP
 
 
 def test_predictions_beside_what_was_then_done(panels, computed):
