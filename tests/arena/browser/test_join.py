@@ -182,6 +182,7 @@ def test_a_lost_connection_gives_the_place_away_and_comes_back(arena, visitors):
         take(page, 1, "Ada")
         wait(witness, "room.last.agents[1].person !== null")
         press(page, "ArrowUp")
+        before = value(page, "room.you")
         cut.through()
         wait(page, "room.connection.state !== 'open'")
         page.wait_for_timeout(100)
@@ -191,11 +192,13 @@ def test_a_lost_connection_gives_the_place_away_and_comes_back(arena, visitors):
         length = value(witness, "room.frames.length")
         wait(witness, f"room.frames.length > {length} || room.episode > 0")
         cut.dead = False
-        wait(page, "room.connection.state === 'open' && room.people.length === 2")
+        wait(page, f"room.you !== '{before}' && room.people.length === 2")
+        assert value(page, "room.connection.state") == "open"
         assert value(page, "room.mySlot") is None
         page.wait_for_timeout(100)
         assert page.locator("#lost").is_hidden()
         assert "Your place was given away" in page.inner_text("#notes")
+        page.close()
     # The browser reports that it could not connect meanwhile.
     visitors.faults[:] = [each for each in visitors.faults if "WebSocket" not in each]
 

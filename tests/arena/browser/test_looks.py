@@ -104,7 +104,7 @@ def test_pictures_of_the_documentation(arena, visitors, images):
     trained = any(each["id"] == "fortattack/gpl-q" for each in known)
     agent = "fortattack/gpl-q" if trained else "G4"
     open_page(page, arena.open_room(page, game="fortattack", agent=agent, team_limit=3, seed=3))
-    hits = "each.scene.lasers.some((laser) => laser.hits.length)"
+    hits = "each.scene.lasers.some((laser) => laser.hits)"
     play_to(page, f"room.frames.findIndex((each) => {hits})")
     page.screenshot(path=images / "arena-fortattack.png")
     page.click("#open-setup")

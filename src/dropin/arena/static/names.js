@@ -5,9 +5,11 @@ export function label(slot) {
   return slot === 0 ? "L" : String(slot);
 }
 
-/** The person in a slot, or null. */
+/** The person who plays in a slot in the state on the board, or null; names of the past are lost. */
 export function personIn(room, slot) {
-  return room.people.find((person) => person.slot === slot) ?? null;
+  const id = room.frame?.agents.find((agent) => agent.slot === slot)?.person ?? null;
+  if (id !== null) return room.people.find((person) => person.id === id) ?? { id, name: "", slot };
+  return (room.live && room.people.find((person) => person.slot === slot)) || null;
 }
 
 /** What to call the agent in a slot, as `mate 2`; people have their names. */
