@@ -400,3 +400,14 @@ def do(sim: Simulation, seed: int, deeds: list[dict]) -> list[Moment]:
         else:
             moments.append(sim.step(moments[-1], deed))
     return moments
+
+
+def test_nothing_is_compiled_after_the_warm_up():
+    sim = simulation(room("lbf", team_limit=2, openness="closed", types=("H1",)))
+    sim.warm_up()
+    with pytest.MonkeyPatch.context() as patch:
+        compiled = []
+        patch.setattr("jax._src.compiler.compile_or_get_cached", lambda *a, **k: compiled.append(a))
+        moment = sim.change(sim.reset(3), joined=[1])
+        sim.pair_table(sim.step(moment, {1: 2}), 0, 1)
+    assert not compiled

@@ -8,6 +8,7 @@ goes on or is changed, so the same observation and memory always give the same b
 """
 
 import functools
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
@@ -42,6 +43,8 @@ Tree = TypeVar("Tree")
 Params = tuple[Shaped[Array, "..."], ...]
 """The arrays of what a program works with."""
 KeyBits = UInt32[Array, " word"]
+_LOCK = threading.Lock()
+"""So that rooms that are made at the same time share their programs, too."""
 _MOST_PROGRAMS = 32
 """Programs of this many structures are kept; those in use are kept anyway."""
 
@@ -105,7 +108,8 @@ def team_programs(env: AnyEnv) -> "tuple[TeamPrograms, Params]":
         env: The environment.
     """
     structure, params = _split_off(env)
-    return _cached_team(structure), params
+    with _LOCK:
+        return _cached_team(structure), params
 
 
 class TeamPrograms:
@@ -200,7 +204,8 @@ def mind_programs(
     structure, params = _split_off((env if looks else None, policy))
     core, observation = team.shapes.shapes
     seen = _Structure(*_leaves((core if looks else None, observation)))
-    return _cached_mind(structure, seen, mind), params
+    with _LOCK:
+        return _cached_mind(structure, seen, mind), params
 
 
 class MindPrograms:

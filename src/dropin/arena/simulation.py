@@ -9,6 +9,7 @@ calls give the same bits. With nobody in the team, an episode is that of
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -234,9 +235,19 @@ class Simulation:
 
     def warm_up(self) -> None:
         """Compile everything, so that no later call takes long."""
-        moment = self.reset(0)
-        self.step(self.change(moment), {})
-        self._learner.pairs(self._policy_params, *moment.seen[1:], moment.before)
+        core, observation, key = self._team.reset(self._env_params, _key_bits(0))
+        memory = _on_host(self._learner.init(self._policy_params))
+        no_action, nobody = np.zeros((), np.int32), np.zeros(self.env.slots, bool)
+        # Compilation is not held up by Python's lock. The learner's programs are compiled here.
+        with ThreadPoolExecutor() as others:
+            for program, rest in (
+                (self._team.step, (no_action, self._forced({}))),
+                (self._team.change, (nobody, nobody, nobody)),
+            ):
+                others.submit(program, self._env_params, _on_host(core), *rest)
+            self._learner.pairs(self._policy_params, observation, key, memory)
+            self._think((core, observation, key), memory)
+        self.step(self.change(self.reset(0)), {})
 
     def observation(self, moment: Moment) -> Observation:
         """Return what the learner sees, as NumPy arrays."""
