@@ -141,6 +141,23 @@ def test_with_some_slots_under_control_the_others_act_by_their_types(rules):
     assert_same_trees(after.game, after_all.game)
 
 
+@pytest.mark.parametrize("game", ["lbf", "wolfpack"])
+def test_forced_actions_replace_those_of_types_and_nothing_else(game):
+    env = make(game, team_limit=3, types=["H1", "H4"], openness="closed")
+    key, action = jax.random.key(5), jnp.array([1])
+    state, _ = eqx.filter_jit(env.reset)(key)
+    step = eqx.filter_jit(env.step_all)
+    free_state, free = step(key, state, action)
+    nobody = jnp.full(3, -1)
+    assert_same_trees((free_state, free), step(key, state, action, forced=nobody))
+    for slot in range(3):
+        other = (free.actions[slot] + 1) % len(env.game.actions)
+        forced_state, forced = step(key, state, action, forced=nobody.at[slot].set(other))
+        wanted = free.actions.at[slot].set(other)
+        assert forced.actions.tolist() == wanted.tolist()
+        assert_same_trees(forced_state.roster, free_state.roster)
+
+
 def at_time(tree, time):
     """Return one step of a batch of rollouts."""
     return jax.tree.map(lambda leaf: leaf[:, time], tree)

@@ -24,6 +24,8 @@ from gymnasium.utils.env_checker import check_env
 import dropin
 import dropin_corridor
 from dropin._xla.random import StepRNG
+from dropin.arena.config import RoomConfig
+from dropin.arena.simulation import Simulation
 from dropin.cli import main
 from dropin.core import registry
 from dropin.core.errors import InputError
@@ -348,6 +350,21 @@ def test_a_picture_and_a_text_show_lanes():
         ["#", "·", "@", "·", "=", "·", "·", "·", "#"],
         ["b", "·", "·", "·", "=", "·", "·", "·", "#"],
         ["#", "·", "·", "·", "=", "·", "·", "·", "#"],
+    ]
+
+
+def test_the_arena_plays_the_game_and_shows_it_as_a_table():
+    config = RoomConfig("corridor", team_limit=3, agent="sentry")
+    env = config.make_env()
+    sim = Simulation(env, config.make_policy(env))
+    moment = sim.change(sim.reset(0), joined=[1])
+    cell = int(sim.state(moment).game.cell[1])
+    after = sim.step(moment, {1: WEST if cell > 0 else EAST})
+    assert int(sim.state(after).game.cell[1]) == (cell - 1 if cell > 0 else 1)
+    scene = after.frame["scene"]
+    assert (scene["kind"], scene["columns"]) == ("table", ["cell"])
+    assert [row and row[0] for row in scene["rows"]] == [
+        int(each) if each >= 0 else None for each in sim.state(after).game.cell
     ]
 
 

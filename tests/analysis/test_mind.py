@@ -1,5 +1,7 @@
 """What is shown of a learner is what it computes: against its own outputs and slow sums."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,7 +17,7 @@ from dropin.models.coordination import AgentFactors, PairFactors, Utilities
 LEARNERS = ("gpl-q", "gpl-spi", "ql", "ql-am", "gnn", "gnn-am", "dgn", "maddpg")
 
 
-def after_some_steps(learner):
+def after_some_steps(learner) -> tuple[Any, Any, Any, Any]:
     """Return a policy, a key, an observation with an absent agent, and a memory."""
     config = room("lbf")
     env, policy = config.make_env(), untrained(config, learner).policy
@@ -23,7 +25,8 @@ def after_some_steps(learner):
     step, act = eqx.filter_jit(env.step), eqx.filter_jit(policy.act)
     memory = policy.init_memory(env.slots)
     key = jax.random.key(2)
-    for key in jax.random.split(key, 30):
+    for _ in range(30):
+        key, _ = jax.random.split(key)
         if not bool(observation.present.all()) and not bool(observation.arrived.any()):
             break
         action, memory = act(key, observation, memory)
@@ -36,6 +39,7 @@ def after_some_steps(learner):
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_looking_inside_does_not_change_what_is_done(learner):
     policy, key, observation, memory = after_some_steps(learner)
+    mind = None
     for mode in policy.modes:
         wanted, wanted_memory = eqx.filter_jit(policy.act)(key, observation, memory, mode)
         look = eqx.filter_jit(look_inside)
@@ -44,6 +48,7 @@ def test_looking_inside_does_not_change_what_is_done(learner):
         assert eqx.tree_equal(after, wanted_memory)
         _, prediction, _ = eqx.filter_jit(policy.act_with_prediction)(key, observation, memory)
         np.testing.assert_array_equal(mind.q_values, prediction.q_values)
+    assert mind is not None
     has_model = learner in ("gpl-q", "gpl-spi", "ql-am", "gnn-am")
     assert (mind.teammate_probs is not None) == has_model
     assert (mind.individual is not None) == (mind.edges is not None) == learner.startswith("gpl")
@@ -54,7 +59,7 @@ def test_looking_inside_does_not_change_what_is_done(learner):
 def test_the_numbers_are_those_of_the_equations():
     """Eq. 6, 7 and 9 by NumPy, from the weights and the type vectors."""
     policy, key, observation, memory = after_some_steps("gpl-q")
-    _, mind, _ = look_inside(policy, key, observation, memory)
+    mind: Any = look_inside(policy, key, observation, memory)[1]
     tables = np.asarray(pair_tables(policy, key, observation, memory), np.float64)
     network = policy.network
     assert isinstance(network, LearnerNetwork)

@@ -193,6 +193,9 @@ def test_in_turns_the_room_waits_for_both_people():
         await quiet(room)
         assert room.waiting_for == [2]
         assert one.last["step"] == step
+        # Whoever was there does not arrive again with the second person.
+        changes = [call for call in team.calls if call[0] == "change"]
+        assert changes == [("change", [1], [], []), ("change", [2], [], [])]
         say(room, two, "act", action=2, step=step)
         await until(lambda: one.last["step"] == step + 1)
         assert one.last["actions"] == [9, 0, 2]

@@ -1,6 +1,8 @@
 """A team step by step: equal to a recorded episode, and people are nothing but newcomers."""
 
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
 import arena_rooms
 import equinox as eqx
@@ -31,11 +33,29 @@ SCRIPTED = room(
 FORT = room("fortattack")
 
 
-def play(simulation: Simulation, seed: int = 0, steps: int = 1000, **forced) -> list[Moment]:
+def play(simulation: Simulation, seed: int = 0, steps: int = 1000) -> list[Moment]:
     moments = [simulation.reset(seed)]
     while len(moments) <= steps and not moments[-1].done:
-        moments.append(simulation.step(moments[-1], forced))
+        moments.append(simulation.step(moments[-1], {}))
     return moments
+
+
+def outcome_of(sim, moment) -> Any:
+    """What the last step led to."""
+    return sim.time_step(moment)
+
+
+def mind_of(sim, moment) -> Any:
+    return sim.mind(moment)
+
+
+def network_of(sim) -> Any:
+    """The learner's own policy."""
+    return sim.policy.agent.policy
+
+
+def compilations(sim):
+    return [each._cache_size() for each in (sim._team.step, sim._learner.think)]
 
 
 def same_bits(one: Moment, two: Moment) -> bool:
@@ -43,7 +63,9 @@ def same_bits(one: Moment, two: Moment) -> bool:
     mine, yours = (
         (each.seen, each.before, each.thought, each.outcome, each.accuracy) for each in (one, two)
     )
-    equal = [np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (mine, yours)), strict=True)]
+    equal = [
+        np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (mine, yours)), strict=True)
+    ]
     return all(equal) and (one.step, one.score, one.encoded) == (two.step, two.score, two.encoded)
 
 
@@ -85,7 +107,7 @@ def test_without_the_mind_the_episode_is_the_same():
 def test_forced_actions_replace_those_of_the_type_and_of_the_learner_and_no_other():
     sim = simulation(CLOSED)
     moment = play(sim, seed=1, steps=4)[-1]
-    chosen = np.asarray(sim.time_step(sim.step(moment, {})).actions)
+    chosen = np.asarray(outcome_of(sim, sim.step(moment, {})).actions)
     before, rng = sim.state(moment).game, StepRNG(jax.random.key(0))
     before = jax.tree.map(jnp.asarray, before)
     for slot in (0, 2):
@@ -97,7 +119,7 @@ def test_forced_actions_replace_those_of_the_type_and_of_the_learner_and_no_othe
             wanted, outcome = sim.env.game.step(rng, before, jnp.asarray(joint))
             assert eqx.tree_equal(jax.tree.map(np.asarray, wanted), sim.state(after).game)
             assert after.frame["actions"] == joint.tolist()
-            assert np.asarray(sim.time_step(after).rewards).tolist() == outcome.rewards.tolist()
+            assert outcome_of(sim, after).rewards.tolist() == outcome.rewards.tolist()
 
 
 def test_types_keep_their_memory_and_random_numbers_when_another_agent_is_forced():
@@ -137,11 +159,13 @@ def test_a_person_clears_the_memory_of_her_own_row_only():
     before = sim._learner.memory.unpack(tuple(map(jnp.asarray, moment.before)))
     cleared = jax.tree.map(lambda rows: rows.at[1].set(0.0), before)
     key = jax.random.key(0)
-    _, mind, after = look_inside(sim.policy.agent.policy, key, observation, cleared)
+    _, mind, after = look_inside(network_of(sim), key, observation, cleared)
     got = sim._learner.memory.unpack(joined.thought[1])
     for wanted, found in zip(*map(jax.tree.leaves, (after, got)), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(sim.mind(joined).q_values, mind.q_values, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        mind_of(sim, joined).q_values, np.asarray(mind.q_values), rtol=1e-4, atol=1e-6
+    )
     assert joined.frame["entered"] == [1]
     assert joined.frame["scene"] == moment.frame["scene"]
     assert joined.step == moment.step
@@ -220,12 +244,12 @@ def test_openness_sends_a_person_to_wait_and_back():
 
 def test_agents_that_are_hit_wait_and_return():
     sim = simulation(FORT)
-    for seed in range(20):
-        moments = play(sim, seed)
-        hit = next((each for each in moments[:-30] if each.frame["left"]), None)
-        if hit is not None:
-            break
-    assert hit is not None
+    moments, hit = next(
+        (moments, moment)
+        for moments in (play(sim, seed) for seed in range(20))
+        for moment in moments[:-30]
+        if moment.frame["left"]
+    )
     (slot, *_) = hit.frame["left"]
     waits = [
         next(agent for agent in each.frame["scene"]["agents"] if agent["slot"] == slot)
@@ -246,8 +270,8 @@ def test_how_often_predictions_were_right_is_counted_since_each_agent_arrived():
     sim = simulation(SCRIPTED)
     moments = play(sim, seed=1, steps=12)
     counts: dict[int, list[int]] = {1: [0, 0], 2: [0, 0]}
-    for now, after in zip(moments, moments[1:], strict=False):
-        probs, actions = sim.mind(now).teammate_probs, after.frame["actions"]
+    for now, after in pairwise(moments):
+        probs, actions = mind_of(sim, now).teammate_probs, after.frame["actions"]
         for slot, count in counts.items():
             if actions[slot] is not None:
                 count[0] += int(np.argmax(probs[slot]) == actions[slot])
@@ -266,7 +290,7 @@ def test_how_often_predictions_were_right_is_counted_since_each_agent_arrived():
 def test_the_frame_says_what_the_learner_computes():
     sim = simulation(LBF)
     moment = play(sim, steps=6)[-1]
-    policy, key = sim.policy.agent.policy, jax.random.wrap_key_data(jnp.asarray(moment.seen[2]))
+    policy, key = network_of(sim), jax.random.wrap_key_data(jnp.asarray(moment.seen[2]))
     memory = sim._learner.memory.unpack(tuple(map(jnp.asarray, moment.before)))
     observation = jax.tree.map(jnp.asarray, sim.observation(moment))
     _, act_key, _ = jax.random.split(key, 3)
@@ -334,13 +358,13 @@ def test_rooms_share_their_programs():
     play(sim, steps=2)
     env = room("lbf", seed=5).make_env()
     other = Simulation(env, agent_policy(arena_rooms.untrained(LBF, seed=1), env))
-    compiled = [sim._team.step._cache_size(), sim._learner.think._cache_size()]
+    compiled = compilations(sim)
     play(other, steps=2)
     assert other._team is sim._team
     assert other._learner is sim._learner
-    assert compiled == [sim._team.step._cache_size(), sim._learner.think._cache_size()]
+    assert compiled == compilations(sim)
     assert not np.array_equal(
-        other.mind(other.reset(0)).q_values, sim.mind(sim.reset(0)).q_values
+        mind_of(other, other.reset(0)).q_values, mind_of(sim, sim.reset(0)).q_values
     ), "each with its own weights"
     heuristic = Simulation(env, make_policy(env, "H1"))
     assert heuristic._team is sim._team

@@ -27,10 +27,19 @@ def scene_after(env: AnyEnv, before: Any, actions: list[int], openness: Any = ()
         after, outcome = game.apply_actions(before, jnp.array(actions), jnp.array([STAY, STAY]))
     else:
         after, outcome = game.step(StepRNG(jax.random.key(0)), before, jnp.array(actions))
-    step: Any = TimeStep(
-        *[None] * 2, outcome.rewards, outcome.shaping, outcome.terminated, outcome.truncated,
-        jnp.array(actions), before.present, before.present & ~after.present, outcome.events,
-    )  # fmt: skip
+    nothing: Any = None
+    step = TimeStep(
+        observation=nothing,
+        final_observation=nothing,
+        rewards=outcome.rewards,
+        shaping=outcome.shaping,
+        terminated=outcome.terminated,
+        truncated=outcome.truncated,
+        actions=jnp.array(actions),
+        acted=before.present,
+        removed=before.present & ~after.present,
+        events=outcome.events,
+    )
     return scene_of_state(env, after, step, state_of(env, before), openness)
 
 
@@ -65,7 +74,9 @@ def test_objects_and_agents_of_level_based_foraging():
     after = scene_after(env, before, [LOAD, NONE, NORTH])
     assert [item["id"] for item in after["items"]] == [63], "an object keeps its id"
     assert after["agents"][1] == {"slot": 2, "row": 3, "column": 5, "level": 1}
-    assert after["marks"] == [{"kind": "collected", "row": 1, "column": 2, "level": 2, "slots": [0]}]
+    assert after["marks"] == [
+        {"kind": "collected", "row": 1, "column": 2, "level": 2, "slots": [0]}
+    ]
 
 
 def test_prey_and_captures_of_wolfpack():

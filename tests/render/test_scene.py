@@ -23,7 +23,9 @@ def test_a_game_that_is_not_registered_is_a_table_of_features():
     after = sim.step(moment, {0: 2, 1: 0})
     assert after.done
     assert after.frame["rewards"] == [5.0, 5.0]
-    assert after.frame["text"] == [f"{name} gets a reward of 5" for name in ("the learner", "mate 1")]
+    assert after.frame["text"] == [
+        f"{name} gets a reward of 5" for name in ("the learner", "mate 1")
+    ]
 
 
 def test_an_absent_agent_has_no_row():

@@ -4,11 +4,11 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dropin.arena.play import Prepared
 from dropin.arena.protocol import Bucket, Limits
@@ -88,6 +88,7 @@ class Hub:
         self._sweeper: asyncio.Task[None] | None = None
         self._workers = ThreadPoolExecutor(_WORKERS, "dropin-step")
         self._preparer = ThreadPoolExecutor(1, "dropin-compile")
+        self._preparations: list[Future[Any]] = []
         self._creation = Bucket(self.limits.rooms_per_minute / 60, self.limits.rooms)
         self._loaded: asyncio.Future[_Loaded] | None = None
         self._described: asyncio.Future[PlainDict] | None = None
@@ -106,7 +107,7 @@ class Hub:
             on_failure: Called if the options turn out to be wrong.
         """
         loop = asyncio.get_running_loop()
-        self._loaded = loop.run_in_executor(self._preparer, self._load)
+        self._loaded = asyncio.wrap_future(self._prepare(self._load))
 
         def check(done: asyncio.Future[_Loaded]) -> None:
             if done.cancelled():
@@ -139,7 +140,7 @@ class Hub:
         if self.options.replay is not None:
             return _Loaded(catalogue, config, catalogue.replay(self.options.replay))
         if self.desk is None:
-            self._preparer.submit(catalogue.prepare, config)
+            self._prepare(partial(catalogue.prepare, config))
         return _Loaded(catalogue, config)
 
     async def catalogue(self) -> "Catalogue":
@@ -151,7 +152,7 @@ class Hub:
         loaded = await self._wait_until_loaded()
         if self._described is None:
             # Beside the compilation of the first room, which has begun.
-            self._described = asyncio.ensure_future(self._call(None, loaded.catalogue.describe))
+            self._described = asyncio.ensure_future(asyncio.to_thread(loaded.catalogue.describe))
         described = {**await asyncio.shield(self._described), "default": to_dict(loaded.config)}
         study = None if self.options.study is None else {"title": self.options.study.title}
         return {**described, "replay": self.replay_room, "study": study}
@@ -194,7 +195,7 @@ class Hub:
         if not self._creation.take():
             raise RefusedError(429, "Too many rooms are being opened: try again in a minute.")
         catalogue = await self.catalogue()
-        config = await self._call(None, catalogue.room_config, values)
+        config = await asyncio.to_thread(catalogue.room_config, values)
         return self.add_room(config, partial(catalogue.prepare, config))
 
     def add_room(
@@ -224,7 +225,7 @@ class Hub:
             name,
             config,
             self._workers,
-            prepare=partial(self._call, self._preparer, prepare),
+            prepare=lambda: asyncio.wrap_future(self._prepare(prepare)),
             limits=self.limits,
             round=round,
             recorder=recorder,
@@ -260,8 +261,14 @@ class Hub:
                 if idle and name != self.replay_room:
                     room.close("Nobody was here for a while, so the room was closed.")
 
-    async def _call(
-        self, threads: Executor | None, function: Callable[..., Result], *args: object
-    ) -> Result:
-        """Call a function that may take a while in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(threads, partial(function, *args))
+    def _prepare(self, function: Callable[[], Result]) -> Future[Result]:
+        """Call a function in the thread that prepares rooms, after what was asked for before."""
+        self._preparations = [each for each in self._preparations if not each.done()]
+        made = self._preparer.submit(function)
+        self._preparations.append(made)
+        return made
+
+    @property
+    def is_preparing(self) -> bool:
+        """Whether a program is being compiled, which nothing can interrupt."""
+        return any(each.running() for each in self._preparations)

@@ -105,10 +105,11 @@ class Recorder:
     ):
         self.path = Path(path)
         self._simulation, self._check = simulation, 0
+        header = {**make_header(simulation.env, config, seed, agent), "about": dict(about or {})}
+        state = describe_state(simulation, first)
         self._file = _create(self.path)
-        header = make_header(simulation.env, config, seed, agent)
-        self._write({"kind": HEADER, **header, "about": dict(about or {})})
-        self._write({"kind": STATE, **describe_state(simulation, first)})
+        self._write({"kind": HEADER, **header})
+        self._write({"kind": STATE, **state})
 
     def step(
         self,
@@ -180,11 +181,11 @@ class Recorder:
 
 
 def _create(path: Path) -> BufferedWriter:
+    if path.exists():
+        raise InputError(f"{path} exists already; recordings are never overwritten.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("xb")
-    except FileExistsError:
-        raise InputError(f"{path} exists already; recordings are never overwritten.") from None
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}.") from None
 

@@ -60,7 +60,9 @@ def replay(path: str | Path, find_agent: Callable[[str], Agent] = load_agent) ->
     for line in recording.lines:
         try:
             _replay_line(found, line)
-        except (KeyError, TypeError, IndexError, AttributeError):
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
             raise InputError(f"{path} is damaged: a line of it makes no sense.") from None
     return found
 

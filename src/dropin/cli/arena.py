@@ -1,7 +1,9 @@
 """Watch an open team in the browser, look into the learner's mind, and join: `dropin arena`."""
 
+import os
 import secrets
 import socket
+import sys
 import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +14,8 @@ from dropin.core.errors import InputError, MissingExtraError, StoppedError
 __all__ = ["arena"]
 
 DEFAULT_PORT = 8642
+INTERRUPTED = 130
+"""The exit code of Ctrl-C, as in all commands."""
 
 
 def arena(
@@ -108,7 +112,13 @@ def arena(
             print("Others can reach it: only who has this link can use it.", flush=True)
         if open:
             webbrowser.open(link)
-        server.run(sockets=[listener])
+        try:
+            server.run(sockets=[listener])
+        except KeyboardInterrupt:
+            if hub.is_preparing:  # Everything is closed; the end of a compilation is not awaited.
+                sys.stdout.flush()
+                os._exit(INTERRUPTED)
+            raise
     if failures:
         raise failures[0]
     if not server.started:
