@@ -100,7 +100,8 @@ export class Team {
     } else if (frame.entered?.includes(agent.slot)) words.push("new");
     if (person) words.push("a person");
     else if (agent.slot === 0) words.push(room.config?.agent ?? "");
-    else if (agent.present) words.push(room.typesShown ? `type ${agent.type}` : "type hidden");
+    else if (room.typesShown && agent.present) words.push(`type ${agent.type}`);
+    else if (!words.length) words.push("type hidden");
     return words.filter(Boolean).join(", ");
   }
 }
