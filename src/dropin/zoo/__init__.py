@@ -83,6 +83,7 @@ RECIPES: Mapping[str, Callable[[], "AnyRecipe"]] = {
 AGENT_RECIPES: Mapping[str, tuple[str, str]] = {
     "lbf/gpl-q": ("lbf", "gpl-q"),
     "lbf/gpl-spi": ("lbf", "gpl-spi"),
+    "lbf/ql": ("lbf", "ql"),
     "wolfpack/gpl-q": ("wolfpack", "gpl-q"),
     "wolfpack/gpl-spi": ("wolfpack", "gpl-spi"),
     "fortattack/gpl-q": ("fortattack", "gpl-q"),
