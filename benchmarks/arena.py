@@ -281,7 +281,7 @@ def show(name: str, times: Sequence[float], unit: str = "ms") -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--agent", default="lbf/gpl-q")
     parser.add_argument("--rooms", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=30)
