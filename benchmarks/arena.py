@@ -248,7 +248,9 @@ async def measure_rooms(server: Server, config: Any, rooms: int, seconds: float)
         return largest
 
     watching = zip(sockets, arrivals, strict=True)
-    memory, *_ = await asyncio.gather(sample(), *(watch(*each) for each in watching))
+    sampling = asyncio.create_task(sample())
+    await asyncio.gather(*(watch(*each) for each in watching))
+    memory = await sampling
     for socket in sockets:
         await socket.close()
     late = [each for seen in arrivals for each in lateness(seen, 0.25)]
