@@ -9,7 +9,8 @@ from jax.test_util import check_grads
 from slow_models import slow_mlp
 
 from dropin.models import coordination
-from dropin.models.coordination import CoordinationGraph, other_rows, swap_pairs
+from dropin.models.coordination import CoordinationGraph
+from dropin.models.pairs import other_rows, swap_pairs
 
 ACTIONS, TYPES, HIDDEN, RANK = 3, 5, 7, 2
 joint_action_value = eqx.filter_jit(coordination.joint_action_value)

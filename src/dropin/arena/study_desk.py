@@ -4,8 +4,9 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from dropin.arena.play import Prepared
 from dropin.arena.questions import check_answers
 from dropin.arena.room import Room
 from dropin.arena.rounds import EpisodeResult, Round
@@ -16,11 +17,32 @@ from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError
 
 if TYPE_CHECKING:
-    from dropin.arena.hub import Hub
+    from dropin.arena.catalogue import Catalogue
+    from dropin.arena.config import RoomConfig
 
-__all__ = ["StudyDesk"]
+__all__ = ["OpensRooms", "StudyDesk"]
 
 Result = TypeVar("Result")
+
+
+class OpensRooms(Protocol):
+    """What a study needs of a `Hub`."""
+
+    async def catalogue(self) -> "Catalogue":
+        """Return what can be chosen."""
+        ...
+
+    def add_room(
+        self, config: "RoomConfig", prepare: Callable[[], Prepared], *, round: Round | None
+    ) -> Room:
+        """Open a room.
+
+        Args:
+            config: Its config.
+            prepare: Makes and compiles what is played.
+            round: The round of a study that is played there.
+        """
+        ...
 
 
 class StudyDesk:
@@ -32,7 +54,7 @@ class StudyDesk:
         hub: Opens the rooms.
     """
 
-    def __init__(self, study: Study, store: StudyStore, hub: "Hub") -> None:
+    def __init__(self, study: Study, store: StudyStore, hub: OpensRooms) -> None:
         self.study, self.store, self.hub = study, store, hub
         self._rooms: dict[str, Room] = {}
         """The room of each session that is in a round."""

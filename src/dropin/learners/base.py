@@ -37,7 +37,6 @@ __all__ = [
     "ValueNetwork",
     "make_type_network",
     "num_features",
-    "teammate_action_probs",
 ]
 
 
@@ -392,14 +391,3 @@ def _scan_over_time(
 
     memory, types = jax.lax.scan(step, memory, inputs)
     return types, memory
-
-
-def teammate_action_probs(inputs: LearnerInput) -> Float[Array, "slot action"]:
-    """Return the predicted action probabilities of teammates, as input of a value network.
-
-    No gradient flows through them. The rows of the learner and of absent agents are -1.
-    """
-    assert inputs.teammate_logits is not None
-    probs = jax.nn.softmax(jax.lax.stop_gradient(inputs.teammate_logits))
-    teammates = inputs.observation.present & (jnp.arange(probs.shape[0]) > 0)
-    return jnp.where(teammates[:, None], probs, -1.0)

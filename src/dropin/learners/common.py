@@ -13,7 +13,7 @@ from dropin._xla.random import split, uniform
 from dropin.core.metrics import Difference, Mean, Metric, Sum
 from dropin.core.observation import Observation, TimeStep
 from dropin.env import AnyEnv, AnyEnvState
-from dropin.learners.base import LearnerNetwork, Memory
+from dropin.learners.base import LearnerInput, LearnerNetwork, Memory
 
 __all__ = [
     "EnvCarry",
@@ -23,6 +23,7 @@ __all__ = [
     "epsilon_greedy",
     "masked_sum",
     "reset_envs",
+    "teammate_action_probs",
     "update_target",
     "values_of_actions",
 ]
@@ -176,3 +177,14 @@ def masked_sum(mask: Bool[Array, "*n"], values: Float[Array, "*n"]) -> Float[Arr
         values: The values.
     """
     return jnp.sum(jnp.where(mask, values, 0.0))
+
+
+def teammate_action_probs(inputs: LearnerInput) -> Float[Array, "slot action"]:
+    """Return the predicted action probabilities of teammates, as input of a value network.
+
+    No gradient flows through them. The rows of the learner and of absent agents are -1.
+    """
+    assert inputs.teammate_logits is not None
+    probs = jax.nn.softmax(jax.lax.stop_gradient(inputs.teammate_logits))
+    teammates = inputs.observation.present & (jnp.arange(probs.shape[0]) > 0)
+    return jnp.where(teammates[:, None], probs, -1.0)

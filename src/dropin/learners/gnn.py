@@ -25,8 +25,8 @@ from dropin.learners.base import (
     ValueNetwork,
     make_type_network,
     num_features,
-    teammate_action_probs,
 )
+from dropin.learners.common import teammate_action_probs
 from dropin.learners.config import BASELINE_FORTATTACK_SIZES, BaselineConfig
 from dropin.learners.value_based import ValueLearner
 from dropin.models.attention import Attention

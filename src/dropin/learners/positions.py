@@ -13,7 +13,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from dropin._xla.random import uniform
 from dropin.core.errors import InputError
 from dropin.core.observation import Interface, Observation
-from dropin.learners.base import LearnerInput, teammate_action_probs
+from dropin.learners.base import LearnerInput
+from dropin.learners.common import teammate_action_probs
 
 __all__ = [
     "UNASSIGNED",

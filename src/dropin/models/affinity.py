@@ -25,11 +25,9 @@ from dropin.models.coordination import (
     PairFactors,
     PairTerms,
     Utilities,
-    other_rows,
-    pairs_by_slots,
-    swap_pairs,
 )
 from dropin.models.layers import Linear
+from dropin.models.pairs import other_rows, pairs_by_slots, swap_pairs
 from dropin.models.relational import GraphKind
 
 __all__ = ["AffinityGraph", "PairTables", "Sign", "StarFactors", "StarTables", "apply_sign"]

@@ -19,6 +19,7 @@ from dropin._xla.random import subkeys
 from dropin._xla.rows import add_row, matmul_rows
 from dropin.models import tape
 from dropin.models.layers import MLP, Linear
+from dropin.models.pairs import other_rows, pairs_by_slots, swap_pairs
 
 __all__ = [
     "AgentFactors",
@@ -30,67 +31,10 @@ __all__ = [
     "joint_action_value",
     "marginal_action_values",
     "optimistic_values",
-    "other_rows",
-    "pairs_by_slots",
-    "swap_pairs",
 ]
 
 PairInput = Literal["pair", "agent"]
 """Which type vectors a factor of a pairwise utility depends on, see `CoordinationGraph`."""
-
-
-def other_rows(rows: Float[Array, "slot *n"]) -> Float[Array, "other slot *n"]:
-    """Return, for each slot, the rows of all other slots.
-
-    This is the layout of all arrays over ordered pairs: with n slots there are n - 1 others, so
-    that no agent is paired with itself.
-
-    Args:
-        rows: One row per slot.
-
-    Returns:
-        An array whose entry [o, j] is the row of slot (j + o + 1) mod n.
-
-    >>> other_rows(jnp.array([0.0, 1.0, 2.0])).tolist()
-    [[1.0, 2.0, 0.0], [2.0, 0.0, 1.0]]
-    """
-    slots = rows.shape[0]
-    # The rows over and over again, cut into pieces that are one longer than a round.
-    repeated = jnp.broadcast_to(rows[None], (slots + 1, *rows.shape))
-    return repeated.reshape(slots, slots + 1, *rows.shape[1:])[1:, :slots]
-
-
-def swap_pairs(pairs: Float[Array, "other slot *n"]) -> Float[Array, "other slot *n"]:
-    """Swap the two agents of every ordered pair.
-
-    Args:
-        pairs: Entries of ordered pairs (j, k), in the layout of `other_rows`.
-
-    Returns:
-        An array in the same layout with the entry of (k, j) at the place of (j, k).
-    """
-    others, slots, *rest = pairs.shape
-    swapped = pairs[::-1]
-    # Entry [o, j] is swapped[o, (j + o + 1) mod n]: rows of two rounds, of which each piece starts
-    # one entry later.
-    rounds = jnp.concatenate([swapped, swapped], axis=1).reshape(2 * others * slots, *rest)
-    padding = [(0, slots)] + [(0, 0)] * len(rest)
-    return jnp.pad(rounds[1:], padding).reshape(others, 2 * slots + 1, *rest)[:, :slots]
-
-
-def pairs_by_slots(pairs: Float[Array, "other slot *n"]) -> Float[Array, "slot slot *n"]:
-    """Return the entries of ordered pairs (j, k) at [j, k], with zeros where j is k.
-
-    Args:
-        pairs: Entries in the layout of `other_rows`.
-    """
-    slots, rest = pairs.shape[1], pairs.shape[2:]
-    if slots == 1:
-        return jnp.zeros((1, 1, *rest), pairs.dtype)
-    rows = np.arange(slots)
-    other = (rows[None] - rows[:, None]) % slots - 1
-    distinct = (other >= 0).reshape(slots, slots, *(1 for _ in rest))
-    return jnp.where(distinct, pairs[np.maximum(other, 0), rows[:, None]], 0.0)
 
 
 class PairFactors(eqx.Module):
@@ -223,17 +167,32 @@ class PairTerms(Protocol):
         ...
 
     def sum_over_pairs(self, expected: Any, members: Bool[Array, " slot"]) -> Float[Array, ""]:
-        """Return the sum of the expected utilities of all unordered pairs of members."""
+        """Return the sum of the expected utilities of all unordered pairs of members.
+
+        Args:
+            expected: The result of `expected`.
+            members: Which agents are included.
+        """
         ...
 
     def sum_over_learner_pairs(
         self, expected: Any, members: Bool[Array, " slot"]
     ) -> Float[Array, " action"]:
-        """Return, for each action of the learner, the sum over its pairs with members."""
+        """Return, for each action of the learner, the sum over its pairs with members.
+
+        Args:
+            expected: The result of `expected`.
+            members: Which agents are included; the learner's own entry is not used.
+        """
         ...
 
     def pair_utility(self, j: int, k: int) -> Float[Array, "action action"]:
-        """Return Q^jk for all pairs of actions (Eq. 7)."""
+        """Return Q^jk for all pairs of actions (Eq. 7).
+
+        Args:
+            j: The slot whose actions are the rows.
+            k: The slot whose actions are the columns; not `j`.
+        """
         ...
 
     def tables(self) -> Float[Array, "slot slot action action"]:
