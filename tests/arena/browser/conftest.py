@@ -41,7 +41,9 @@ if CHROMIUM is None:
     collect_ignore_glob = ["test_[!a]*.py"]
 
 
-@pytest.fixture(scope="session")
+# For a module, not for all of them: Playwright keeps an event loop running in this thread, which
+# other tests of the same process could not use theirs beside.
+@pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
     if CHROMIUM is None:
         pytest.skip(
@@ -56,7 +58,7 @@ def browser() -> "Iterator[Browser]":
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def arena(browser) -> Iterator[Arena]:
     yield from serve(Hub(Options(room={"game": "lbf", "agent": "lbf/gpl-q"})))
 
