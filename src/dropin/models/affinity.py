@@ -53,19 +53,23 @@ def apply_sign(values: Float[Array, "*n"], sign: Sign) -> Float[Array, "*n"]:
     return values
 
 
-class PairTables(eqx.Module):
-    """Pairwise utilities of all pairs of agents as tables over their actions."""
-
-    values: Float[Array, "other slot action action"]
-    """Q^jk(a, b) of ordered pairs, in the layout of `other_rows`: actions of j, then of k."""
+class _Tables(eqx.Module):
+    """Pairwise utilities as tables, whose sums need the action probabilities as they are."""
 
     def expected(self, probs: Float[Array, "slot action"]) -> Float[Array, "slot action"]:
-        """Return what the sums below need of action probabilities: the probabilities themselves.
+        """Return what the sums need of action probabilities: the probabilities themselves.
 
         Args:
             probs: Action probabilities of each agent, or one-hot actions.
         """
         return probs
+
+
+class PairTables(_Tables):
+    """Pairwise utilities of all pairs of agents as tables over their actions."""
+
+    values: Float[Array, "other slot action action"]
+    """Q^jk(a, b) of ordered pairs, in the layout of `other_rows`: actions of j, then of k."""
 
     def sum_over_pairs(
         self, expected: Float[Array, "slot action"], members: Bool[Array, " slot"]
@@ -108,19 +112,11 @@ class PairTables(eqx.Module):
         return pairs_by_slots(self.values)
 
 
-class StarTables(eqx.Module):
+class StarTables(_Tables):
     """Pairwise utilities of the learner with each other agent; other pairs have none."""
 
     values: Float[Array, "other action action"]
     """Q^0j(a, b): actions of the learner, then of the agent in slot j = other + 1."""
-
-    def expected(self, probs: Float[Array, "slot action"]) -> Float[Array, "slot action"]:
-        """Return what the sums below need of action probabilities: the probabilities themselves.
-
-        Args:
-            probs: Action probabilities of each agent, or one-hot actions.
-        """
-        return probs
 
     def sum_over_pairs(
         self, expected: Float[Array, "slot action"], members: Bool[Array, " slot"]
