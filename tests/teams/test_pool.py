@@ -20,7 +20,7 @@ def test_no_type_outside_the_mask_is_ever_drawn():
     @eqx.filter_jit
     def drawn(pool, key):
         traces.append(1)
-        rng = StepRNG(key)
+        rng = StepRNG(key, block=2**20)
         roster = pool.reset(rng, SIDES)
         new = pool.spawn(rng, roster, jnp.ones(len(SIDES), bool))
         return roster.type, new.type, pool.change_types(rng, new, jnp.ones(len(SIDES), bool))
@@ -39,8 +39,8 @@ def test_no_type_outside_the_mask_is_ever_drawn():
 
 def test_a_mask_of_all_types_draws_what_none_draws():
     key = jax.random.key(4)
-    plain = POOL.reset(StepRNG(key), SIDES)
-    masked = POOL.restricted_to(["a", "b", "c", "d"], 0).reset(StepRNG(key), SIDES)
+    plain = POOL.reset(StepRNG(key, block=2**20), SIDES)
+    masked = POOL.restricted_to(["a", "b", "c", "d"], 0).reset(StepRNG(key, block=2**20), SIDES)
     assert np.array_equal(plain.type, masked.type)
     assert np.array_equal(plain.agent_seed, masked.agent_seed)
 
