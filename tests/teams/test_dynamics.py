@@ -8,6 +8,7 @@ import dropin
 from dropin.core import registry
 from dropin.core.errors import InputError
 from dropin.experiments.planning import identity
+from dropin.games.fortattack import Shooting
 from dropin.teams.changes import AlternatingPools, Turncoat
 from dropin.teams.dynamics import MAX_BYTES, Dynamics, load_dynamics, plain_openness
 from dropin.teams.openness import Churn, Closed, Durations
@@ -61,8 +62,10 @@ def test_every_kind_is_made_of_its_parameters():
     assert made.population == 6
     assert np.asarray(made.active).tolist() == [5, 8]
     plain = team(openness="durations").openness
+    assert isinstance(plain, Durations)
     assert np.asarray(plain.waiting).tolist() == [10, 20]
     shooting = dropin.make("fortattack", openness={"kind": "shooting", "max_waiting_time": 20})
+    assert isinstance(shooting.team.openness, Shooting)
     assert float(shooting.team.openness.max_waiting_time) == 20
     changes = {"kind": "alternating", "pools": [["H1"], ["H6"]], "period": 25}
     alternating = team(type_changes=changes).type_changes
