@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from dropin.env import AdHocEnv, EnvState, Team, make
     from dropin.evaluation.evaluate import Evaluation, evaluate
     from dropin.policies import Policy, make_policy
+    from dropin.teams.changes import AlternatingPools, Turncoat
+    from dropin.teams.dynamics import load_dynamics
     from dropin.teams.openness import Churn, Closed, Durations
+    from dropin.teams.schedule import Schedule
     from dropin.teams.scripted import Scripted
     from dropin.teams.types import Type
     from dropin.training.config import EvaluationConfig, TrainConfig
@@ -32,6 +35,7 @@ _HOMES = {
     "AdHocEnv": "dropin.env",
     "Agent": "dropin.agents",
     "AgentSpec": "dropin.core.specs",
+    "AlternatingPools": "dropin.teams.changes",
     "Churn": "dropin.teams.openness",
     "Closed": "dropin.teams.openness",
     "Durations": "dropin.teams.openness",
@@ -47,14 +51,17 @@ _HOMES = {
     "LearnerSpec": "dropin.core.specs",
     "Observation": "dropin.core.observation",
     "Policy": "dropin.policies",
+    "Schedule": "dropin.teams.schedule",
     "Scripted": "dropin.teams.scripted",
     "StoppedError": "dropin.core.errors",
     "Team": "dropin.env",
     "TimeStep": "dropin.core.observation",
     "TrainConfig": "dropin.training.config",
+    "Turncoat": "dropin.teams.changes",
     "Type": "dropin.teams.types",
     "evaluate": "dropin.evaluation.evaluate",
     "load_agent": "dropin.agents",
+    "load_dynamics": "dropin.teams.dynamics",
     "load_episodes": "dropin.arena.episodes",
     "make": "dropin.env",
     "make_policy": "dropin.policies",
@@ -75,6 +82,7 @@ __all__ = [
     "AdHocEnv",
     "Agent",
     "AgentSpec",
+    "AlternatingPools",
     "Churn",
     "Closed",
     "Durations",
@@ -90,14 +98,17 @@ __all__ = [
     "LearnerSpec",
     "Observation",
     "Policy",
+    "Schedule",
     "Scripted",
     "StoppedError",
     "Team",
     "TimeStep",
     "TrainConfig",
+    "Turncoat",
     "Type",
     "evaluate",
     "load_agent",
+    "load_dynamics",
     "load_episodes",
     "make",
     "make_policy",

@@ -178,7 +178,8 @@ def register_openness(name: str, make: "OpennessFactory") -> None:
 
     Args:
         name: The name; it has to be free.
-        make: `(rules, game, slots) -> Openness`.
+        make: `(rules, game, slots, **parameters) -> Openness`; its keyword-only arguments are the
+            parameters that data can give, as in `{"kind": "churn", "probability": 0.1}`.
     """
     openness.add(name, make, _origin(make))
 

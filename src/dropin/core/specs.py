@@ -55,7 +55,10 @@ def check_rules(rules: str, allowed: Mapping[str, str] = RULES) -> None:
 
 @runtime_checkable
 class OpennessFactory(Protocol):
-    """Makes the openness of a team."""
+    """Makes the openness of a team.
+
+    Keyword-only arguments after these three are parameters, each with a default.
+    """
 
     def __call__(self, rules: str, game: Any, slots: int) -> Openness:
         """Return the openness of a team.
