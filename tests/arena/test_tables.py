@@ -40,3 +40,9 @@ def test_names_and_what_all_share_are_written_once():
         "of": 9,
         "table": {"slot": list(range(9)), "side": 0, "present": True},
     }
+
+
+def test_values_that_only_python_takes_for_equal_are_kept():
+    for values in ([True, 1], [0, False], [0.0, -0.0], [1, 1.0]):
+        rows = [{"x": value} for value in values]
+        assert as_json(from_table(to_table(rows))) == as_json(rows)

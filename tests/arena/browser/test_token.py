@@ -29,6 +29,16 @@ def test_the_printed_link_opens_page_and_socket_and_can_be_passed_on(guarded, vi
     page.keyboard.press("Escape")
     page.reload()
     wait(page, "room?.frame")
+    for to_new_room in (".brand", "#lost-new"):
+        assert page.get_attribute(to_new_room, "href") == f"/?token={TOKEN}"
+    first = page.url
+    page.click(".brand")
+    wait(page, "room?.frame")
+    assert page.url != first
+    assert page.url.endswith(f"?token={TOKEN}")
+    page.go_back()
+    wait(page, "room?.frame")
+    assert page.url == first
     other = visitors.page()
     open_page(other, link)
     assert value(other, "room.id") == value(page, "room.id")
