@@ -1,10 +1,12 @@
 """The arena under load: from a key press to its state, many rooms at once, and a cold start.
 
     python benchmarks/arena.py [--agent lbf/gpl-q] [--rooms 50] [--seconds 30] [--presses 200]
+    python benchmarks/arena.py --part start --repeat 3   # cold starts alone
+    python benchmarks/arena.py --part sizes              # sizes of messages alone
 
 A real server (`dropin arena`) runs in a process of its own; the clients are web sockets of this
 process, on the same machine. Times are from sending a message to having received the answer, so a
-browser adds what it needs to draw.
+browser adds what it needs to draw. Sizes of messages do not depend on what else the machine does.
 """
 
 import argparse
@@ -25,12 +27,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from websockets.asyncio.client import ClientConnection, connect
+
+from dropin.arena.catalogue import Catalogue
+from dropin.arena.protocol import Limits
+from dropin.arena.tables import from_table
+from dropin.arena.timeline import Timeline
 
 ROOT = Path(__file__).resolve().parent.parent
 PAUSES = (0.15, 0.04)
 """Seconds between a state and the key press: of a quick player, and near the allowed rate."""
+LIMITS = (3, 5, 9)
+"""Team limits of the sizes: of the paper, and the largest that a room has."""
 
 
 @dataclass
@@ -71,10 +81,10 @@ class Server:
 
 
 @contextlib.contextmanager
-def serve(cache: str, agent: str) -> Iterator[Server]:
-    """Run a server with a cache of compiled programs."""
+def serve(cache: str, agent: str, source: Path = ROOT) -> Iterator[Server]:
+    """Run the server of a checkout with a cache of compiled programs."""
     environment = os.environ | {
-        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONPATH": str(source / "src"),
         "JAX_PLATFORMS": "cpu",
         "DROPIN_CACHE": cache,
     }
@@ -93,7 +103,11 @@ def serve(cache: str, agent: str) -> Iterator[Server]:
         yield Server(process, address[1], started)
     finally:
         process.send_signal(signal.SIGINT)
-        process.wait(30)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:  # On a busy machine; nothing is left behind.
+            process.kill()
+            process.wait()
 
 
 async def say(socket: ClientConnection, kind: str, /, **values: Any) -> None:
@@ -108,7 +122,7 @@ async def hear(socket: ClientConnection, kind: str, /, **having: Any) -> Any:
             return message
 
 
-def measure_start(cache: str, agent: str) -> list[float]:
+def measure_start(cache: str, agent: str, source: Path = ROOT) -> list[float]:
     """Return seconds from the command to its address, page, catalogue, first state, first step.
 
     The last number is the processor time that the server has used until then.
@@ -122,7 +136,7 @@ def measure_start(cache: str, agent: str) -> list[float]:
         await socket.close()
         return [shown - server.started, stepped - server.started]
 
-    with serve(cache, agent) as server:
+    with serve(cache, agent, source) as server:
         times = [time.perf_counter() - server.started]
         while True:
             with contextlib.suppress(OSError):
@@ -148,7 +162,7 @@ async def measure_turns(server: Server, config: Any, presses: int, pause: float)
             await hear(socket, "episode")
             frame = await hear(socket, "frame", step=0)
             continue
-        if frame["agents"][1]["present"]:
+        if from_table(frame["agents"])[1]["present"]:
             await asyncio.sleep(pause)
             start = time.perf_counter()
             await say(socket, "act", action=int(rng.integers(5)), step=frame["step"])
@@ -257,21 +271,37 @@ async def measure_rooms(server: Server, config: Any, rooms: int, seconds: float)
     return Load(late, memory, sum(map(len, arrivals)))
 
 
-async def measure_size(server: Server, config: Any) -> int:
-    """Return the size of the largest message of a step in two episodes, in bytes."""
-    socket = await server.join(config)
-    await say(socket, "speed", per_second=30)
-    largest, episodes = 0, 0
-    while episodes < 2:
-        text = await asyncio.wait_for(socket.recv(), 60)
-        message = json.loads(text)
-        if message["type"] == "frame":
-            largest = max(largest, len(text))
-            if message["done"]:
-                episodes += 1
-                await say(socket, "next")
-    await socket.close()
+def measure_size(catalogue: Catalogue, agent: str, limit: int) -> int:
+    """Return the size of the largest message of a step in two episodes, in bytes.
+
+    A person with random actions is in every place that people can take.
+    """
+    config = catalogue.room_config({"agent": agent, "team_limit": limit})
+    playable = catalogue.prepare(config)
+    people = {slot: f"{slot:08x}" for slot in range(min(playable.game["slots"], Limits().people))}
+    rng, largest, timeline = np.random.default_rng(0), 0, Timeline()
+    for seed in range(2):
+        timeline.start(seed, playable.simulation.reset(seed))
+        while not timeline.current.done:
+            actions = {slot: int(rng.integers(len(playable.game["actions"]))) for slot in people}
+            moment = playable.simulation.step(timeline.current, actions)
+            timeline.push(moment, people, config.clock.limit_ms)
+        largest = max(largest, *map(len, timeline.texts))
     return largest
+
+
+def measure_sizes() -> None:
+    """Print the largest messages of the trained agents that come with the package."""
+    # Programs that are compiled in less time run longer, but their frames are as large.
+    jax.config.update("jax_disable_most_optimizations", True)
+    catalogue = Catalogue()
+    print("\nLargest message of a step in bytes, with a person in every place")
+    print(f"{'team limit':<24}" + "".join(f"{limit:>8}" for limit in LIMITS))
+    for agent in catalogue.agents:
+        print(f"{agent:<24}", end="", flush=True)
+        for limit in LIMITS:
+            print(f"{measure_size(catalogue, agent, limit):>8}", end="", flush=True)
+        print()
 
 
 def show(name: str, times: Sequence[float], unit: str = "ms") -> None:
@@ -282,47 +312,61 @@ def show(name: str, times: Sequence[float], unit: str = "ms") -> None:
     )
 
 
+def measure_starts(agent: str, source: Path, label: str = "") -> None:
+    """Print the times of a start without and with the cache of compiled programs."""
+    with tempfile.TemporaryDirectory() as cache:
+        for kind in ("empty cache", "with the cache"):
+            times = measure_start(cache, agent, source)
+            name = f"{label}{kind}"
+            print(f"{name:<30}" + "".join(f"{each:11.2f}" for each in times), flush=True)
+
+
+def measure_service(chosen: argparse.Namespace) -> None:
+    """Print the times of key presses, and what many rooms lead to."""
+    with tempfile.TemporaryDirectory() as cache, serve(cache, chosen.agent) as server:
+        config = server.request("/api/catalogue")["default"]
+        print(f"\n{'':<58}{'median':>8}{'95 %':>8}{'most':>8}")
+        for pause in PAUSES:
+            times = asyncio.run(measure_turns(server, config, chosen.presses, pause))
+            show(f"turns: from a key, {1000 * pause:.0f} ms after a state, to its state", times)
+        real = asyncio.run(measure_real_time(server, config, chosen.presses))
+        show("real time, tick of 150 ms: from a key to its echo", real.echo)
+        show("real time: from a key to its state, wait for the tick included", real.state)
+        show("real time: from the tick to its state", real.beyond)
+        alone = server.memory()
+        many = asyncio.run(measure_rooms(server, config, chosen.rooms, chosen.seconds))
+        show(f"{chosen.rooms} rooms at 4 states a second: states late by", many.late)
+        rate = many.frames / chosen.seconds
+        print(
+            f"{rate:.0f} states a second; memory {many.memory:.0f} MiB (one room before:"
+            f" {alone:.0f} MiB)"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--part", choices=("all", "start", "service", "sizes"), default="all")
     parser.add_argument("--agent", default="lbf/gpl-q")
     parser.add_argument("--rooms", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--presses", type=int, default=200)
+    parser.add_argument("--repeat", type=int, default=1, help="starts of each kind")
+    parser.add_argument("--before", type=Path, help="another checkout, started in turns with this")
     chosen = parser.parse_args()
     load = ", ".join(f"{each:.2f}" for each in os.getloadavg())
     cores = len(os.sched_getaffinity(0))
     print(f"Python {platform.python_version()}, {cores} cores, load before: {load}")
-    with tempfile.TemporaryDirectory() as cache:
+    if chosen.part in ("all", "start"):
         heads = ("address", "page", "catalogue", "state", "step", "(CPU)")
         print(f"\n{'Seconds from the command to:':<30}" + "".join(f"{each:>11}" for each in heads))
-        for kind in ("empty cache", "with the cache"):
-            times = measure_start(cache, chosen.agent)
-            print(f"{kind:<30}" + "".join(f"{each:11.2f}" for each in times), flush=True)
-        with serve(cache, chosen.agent) as server:
-            catalogue = server.request("/api/catalogue")
-            config = catalogue["default"]
-            print(f"\n{'':<58}{'median':>8}{'95 %':>8}{'most':>8}")
-            for pause in PAUSES:
-                times = asyncio.run(measure_turns(server, config, chosen.presses, pause))
-                show(f"turns: from a key, {1000 * pause:.0f} ms after a state, to its state", times)
-            real = asyncio.run(measure_real_time(server, config, chosen.presses))
-            show("real time, tick of 150 ms: from a key to its echo", real.echo)
-            show("real time: from a key to its state, wait for the tick included", real.state)
-            show("real time: from the tick to its state", real.beyond)
-            alone = server.memory()
-            many = asyncio.run(measure_rooms(server, config, chosen.rooms, chosen.seconds))
-            show(f"{chosen.rooms} rooms at 4 states a second: states late by", many.late)
-            rate = many.frames / chosen.seconds
-            print(
-                f"{rate:.0f} states a second; memory {many.memory:.0f} MiB (one room before:"
-                f" {alone:.0f} MiB)"
-            )
-            print("\nLargest message of a step, bytes")
-            for agent in catalogue["agents"]:
-                for limit in (3, 5):
-                    room = {"agent": agent["id"], "team_limit": limit}
-                    size = asyncio.run(measure_size(server, room))
-                    print(f"{agent['id']:<24} team limit {limit}: {size:6d}", flush=True)
+        for _ in range(chosen.repeat):
+            if chosen.before is not None:
+                measure_starts(chosen.agent, chosen.before, "before: ")
+            measure_starts(chosen.agent, ROOT)
+    if chosen.part in ("all", "service"):
+        measure_service(chosen)
+    if chosen.part in ("all", "sizes"):
+        measure_sizes()
     load = ", ".join(f"{each:.2f}" for each in os.getloadavg())
     print(f"\nLoad after: {load}")
 

@@ -12,6 +12,7 @@ from dropin.arena.people import Person
 from dropin.arena.play import Prepared
 from dropin.arena.protocol import Message
 from dropin.arena.room import Room
+from dropin.arena.tables import unpack_frame
 from dropin.core.config import PlainDict
 
 SLOTS, HORIZON, STAY = 3, 12, 4
@@ -93,13 +94,21 @@ class FakeTeam:
         return [[float(moment.step), float(a)], [float(b), 0.0]]
 
 
+def unpacked(message: PlainDict) -> PlainDict:
+    """Return a message as the page has it."""
+    if message["type"] == "frame":
+        return unpack_frame(message)
+    frames = {"frames": [*map(unpack_frame, message["frames"])]} if "frames" in message else {}
+    return message | frames
+
+
 class FakeSink:
     def __init__(self) -> None:
         self.messages: list[PlainDict] = []
         self.closed: str | None = None
 
     def send(self, text: str) -> None:
-        self.messages.append(json.loads(text))
+        self.messages.append(unpacked(json.loads(text)))
 
     def close(self, reason: str) -> None:
         self.closed = reason

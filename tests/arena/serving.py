@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fakes import GAME, FakeTeam
+from fakes import GAME, FakeTeam, unpacked
 from websockets.sync.client import ClientConnection, connect
 
 from dropin.arena.config import RoomConfig
@@ -126,7 +126,7 @@ class Player:
         self.socket.send(json.dumps({"type": kind, **values}))
 
     def hear(self, timeout: float = 10) -> PlainDict:
-        return json.loads(self.socket.recv(timeout))
+        return unpacked(json.loads(self.socket.recv(timeout)))
 
     def wait(self, kind: str, timeout: float = 10, **having: Any) -> PlainDict:
         """Return the next message of a kind, with these values."""

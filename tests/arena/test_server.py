@@ -260,6 +260,20 @@ def test_a_token_is_asked_for(guarded: Client):
         assert player.wait("status")["room"] == room
 
 
+@pytest.mark.parametrize("path", ["/", "/r/abc", "/study"])
+def test_a_page_without_the_token_says_so(guarded: Client, path):
+    for link in (path, f"{path}?token=", f"{path}?token={TOKEN}x", f"{path}?Token={TOKEN}"):
+        answer = guarded.request(link)
+        assert answer.status == 401, link
+        assert b"The token is missing or wrong." in answer.content
+        assert b"<script type" not in answer.content
+        again = guarded.request(link, headers={"If-None-Match": answer.headers["etag"]})
+        assert again.status == 401
+    answer = guarded.request(f"{path}?token={TOKEN}")
+    assert answer.status == 200
+    assert b"<script type" in answer.content
+
+
 def test_other_hosts_are_served_with_a_token():
     with serving(access=Access(TOKEN, local=False)) as client:
         headers = {"Authorization": f"Bearer {TOKEN}", "Host": "lab.example:8642"}

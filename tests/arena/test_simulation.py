@@ -1,5 +1,6 @@
 """A team step by step: equal to a recorded episode, and people are nothing but newcomers."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -55,7 +56,7 @@ def network_of(sim) -> Any:
 
 
 def compilations(sim):
-    return [each._cache_size() for each in (sim._team.step, sim._learner.think)]
+    return [each.compiled for each in (sim._team.step, sim._learner.think)]
 
 
 def same_bits(one: Moment, two: Moment) -> bool:
@@ -408,6 +409,29 @@ def test_nothing_is_compiled_after_the_warm_up():
     with pytest.MonkeyPatch.context() as patch:
         compiled = []
         patch.setattr("jax._src.compiler.compile_or_get_cached", lambda *a, **k: compiled.append(a))
+        sim.step(sim.reset(3), {1: 2})
+    assert not compiled
+    sim.warm_up_for_people()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jax._src.compiler.compile_or_get_cached", lambda *a, **k: compiled.append(a))
         moment = sim.change(sim.reset(3), joined=[1])
         sim.pair_table(sim.step(moment, {1: 2}), 0, 1)
     assert not compiled
+
+
+def test_a_step_is_traced_once_and_its_program_compiled_once():
+    env = room("lbf", team_limit=2, openness="closed", types=("H2",)).make_env()
+    traced, take = [], type(env).step_all
+
+    def step_all(self, *args, **kwargs):
+        traced.append(self)
+        return take(self, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(env), "step_all", step_all)
+        sim = Simulation(env, make_policy(env, "random"))
+        moment = sim.reset(0)
+        with ThreadPoolExecutor(4) as workers:
+            after = list(workers.map(lambda _: sim.step(moment, {}), range(4)))
+    assert len({each.digest for each in after}) == 1
+    assert len(traced) == 1

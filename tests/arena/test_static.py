@@ -123,7 +123,7 @@ def read_page(name: str) -> Reader:
     return reader
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, "refused.html"])
 def test_pages_refer_to_files_and_elements_that_exist(page):
     reader = read_page(page)
     assert reader.blocked == []

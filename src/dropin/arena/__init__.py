@@ -5,7 +5,9 @@
 | `config` | what can be chosen for a room |
 | `simulation` | one open team, step by step, with the actions of people |
 | `frames` | moments as small dictionaries for a web page |
+| `programs`, `program` | what a simulation compiles: as a whole, and one of them |
 | `packing` | pytrees as few arrays, so that a step takes little time |
+| `tables` | lists of similar rows as columns, so that a message is small |
 | `recording`, `episodes` | files of episodes: write and re-simulate them, load and export them |
 | `room`, `play`, `timeline` | rooms: clock and messages, a team with people, the episode so far |
 | `people`, `ahead`, `rounds` | who is there, moments computed in advance, rounds of a study |

@@ -202,7 +202,8 @@ class Catalogue:
             env = config.make_env()
             simulation = Simulation(env, config.make_policy(env, self._agent(config, env)))
             simulation.warm_up()
-            prepared = Prepared(simulation, describe_env(env))
+            later = simulation.warm_up_for_people
+            prepared = Prepared(simulation, describe_env(env), later=later)
             self._prepared[key] = prepared
             if len(self._prepared) > _MOST_SIMULATIONS:
                 self._prepared.popitem(last=False)

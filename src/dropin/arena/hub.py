@@ -225,7 +225,7 @@ class Hub:
             name,
             config,
             self._workers,
-            prepare=lambda: asyncio.wrap_future(self._prepare(prepare)),
+            prepare=lambda: asyncio.wrap_future(self._prepare_room(prepare)),
             limits=self.limits,
             round=round,
             recorder=recorder,
@@ -266,6 +266,17 @@ class Hub:
         self._preparations = [each for each in self._preparations if not each.done()]
         made = self._preparer.submit(function)
         self._preparations.append(made)
+        return made
+
+    def _prepare_room(self, prepare: Callable[[], Prepared]) -> Future[Prepared]:
+        """Prepare what a room plays; what its first step does not need is compiled after that."""
+        made = self._prepare(prepare)
+
+        def finish() -> None:
+            if made.exception() is None and (later := made.result().later) is not None:
+                later()
+
+        self._prepare(finish)
         return made
 
     @property

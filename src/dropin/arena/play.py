@@ -33,6 +33,8 @@ class Prepared:
     """What browsers are told of the game: names of actions, keys, sides of the slots."""
     people: Sequence[Mapping[int, str]] = ()
     """Of a recording: for each step, who played, by slot."""
+    later: Callable[[], None] | None = None
+    """Compiles what the first step does not need."""
 
 
 class Play:

@@ -9,7 +9,6 @@ goes on or is changed, so the same observation and memory always give the same b
 
 import functools
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -19,11 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree, Shaped, UInt32
 
-from dropin._xla.compile import compiler_options
 from dropin._xla.random import split
 from dropin.agents import AgentPolicy
 from dropin.analysis.mind import Mind, look_inside, pair_tables
 from dropin.arena.packing import Packed, Packing
+from dropin.arena.program import Program, trace_once
 from dropin.core.observation import Observation, TimeStep
 from dropin.env import AnyEnv, AnyEnvState
 from dropin.policies import Policy
@@ -122,20 +121,24 @@ class TeamPrograms:
     def __init__(self, structure: _Structure[AnyEnv]):
         self._structure = structure
         params, key = structure.params, jax.eval_shape(lambda: jax.random.key(0))
-        core, observation = eqx.filter_eval_shape(self._first, params, key)
+        self._first, self._take_step = trace_once(self._first), trace_once(self._take_step)
+        core, observation = jax.eval_shape(self._first, params, key)
         slots = observation.present.shape
         some = jax.ShapeDtypeStruct((), np.dtype(np.int32))
         forced = jax.ShapeDtypeStruct(slots, np.dtype(np.int32))
-        step = eqx.filter_eval_shape(self._take_step, params, core, some, forced)[1]
+        step = jax.eval_shape(self._take_step, params, core, some, forced)[1]
         self.core: Packing[Core] = Packing(core)
         self.observation: Packing[Observation] = Packing(observation)
         self.time_step: Packing[TimeStep] = Packing(step)
         self.shapes = _Structure(*_leaves((core, observation)))
-        self.reset: Callable[[Params, np.ndarray], Seen] = _jit(self._reset)
+        bits = jax.eval_shape(jax.random.key_data, key)
+        self.seen: Seen = jax.eval_shape(self._reset, params, bits)
+        """The shapes of what is seen."""
+        self.reset: Program[Seen] = Program(self._reset)
         """(params, bits of a key) -> what is seen first"""
-        self.step: Callable[..., tuple[Packed, Seen]] = _jit(self._step)
+        self.step: Program[tuple[Packed, Seen]] = Program(self._step)
         """(params, core, learner's action, forced) -> packed time step, what is seen next"""
-        self.change: Callable[..., Seen] = _jit(self._change)
+        self.change: Program[Seen] = Program(self._change)
         """(params, core, joined, replaced, left) -> what is seen after that"""
 
     def _see(self, core: Core, observation: Observation) -> Seen:
@@ -229,16 +232,19 @@ class MindPrograms:
         self._observation = Packing(observation)
         memory = eqx.filter_eval_shape(self._first_memory, structure.params)
         key = jax.eval_shape(lambda: jax.random.key(0))
-        thought = eqx.filter_eval_shape(self._act, structure.params, key, core, observation, memory)
+        self._act = trace_once(self._act)
+        thought = jax.eval_shape(self._act, structure.params, key, core, observation, memory)
         self.memory: Packing[PyTree] = Packing(memory)
         self.mind: Packing[Mind] = Packing(replace(thought[1], type_vectors=None))
         self.needs_core = core is not None
-        self.init: Callable[[Params], Packed] = _jit(self._init)
+        self.packed_memory: Packed = jax.eval_shape(self._init, structure.params)
+        """The shapes of a packed memory."""
+        self.init: Program[Packed] = Program(self._init)
         """(params) -> packed memory at the start of an episode"""
-        self.think: Callable[..., tuple[Any, ...]] = _jit(self._think)
+        self.think: Program[tuple[Any, ...]] = Program(self._think)
         """(params, core or (), observation, bits of the key, memory) -> those of a thought, and
         type vectors or None"""
-        self.pairs: Callable[..., Any] = _jit(self._pairs)
+        self.pairs: Program[Any] = Program(self._pairs)
         """(params, observation, bits of the key, memory) -> all pairwise utilities, or None"""
 
     def _first_memory(self, params: Params) -> PyTree:
@@ -295,12 +301,6 @@ class MindPrograms:
 def _leaves(tree: PyTree) -> tuple[tuple[Any, ...], Any]:
     leaves, treedef = jax.tree.flatten(tree)
     return tuple(leaves), treedef
-
-
-def _jit(function: Callable[..., Any]) -> Callable[..., Any]:
-    # Not by Equinox, whose calls take several times as long as these programs. With the quick
-    # options FortAttack's states differ in the last bits from those of other programs.
-    return jax.jit(function, compiler_options=compiler_options(quick=False))
 
 
 _cached_team = functools.lru_cache(_MOST_PROGRAMS)(TeamPrograms)

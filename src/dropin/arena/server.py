@@ -48,18 +48,22 @@ class Server:
 
     # Pages and requests.
 
-    def asset(self, request: Request, name: str) -> Response:
+    def asset(self, request: Request, name: str, status: int = 200) -> Response:
         """Return a file of the web page."""
         asset = self.assets.get(name)
         if asset is None:
             raise RefusedError(404, "There is no such page.")
         headers = {"ETag": asset.tag, "Cache-Control": "no-cache"}
-        if request.headers.get("if-none-match") == asset.tag:
+        if status == 200 and request.headers.get("if-none-match") == asset.tag:
             return Response(status_code=304, headers=headers)
-        return Response(asset.content, media_type=asset.media_type, headers=headers)
+        return Response(asset.content, status, headers, asset.media_type)
 
     async def page(self, request: Request) -> Response:
-        """Return the page of the arena, or that of a study."""
+        """Return the page of the arena, or that of a study; one that says no without the token."""
+        try:
+            self.access.check_given(request.query_params.get("token", ""))
+        except RefusedError as error:
+            return self.asset(request, "refused.html", error.status)
         of_study = self.hub.desk is not None or request.url.path == "/study"
         return self.asset(request, "study.html" if of_study else "index.html")
 

@@ -234,20 +234,28 @@ class Simulation:
         return shorten(np.asarray(tables)[a, b])
 
     def warm_up(self) -> None:
-        """Compile everything, so that no later call takes long."""
-        core, observation, key = self._team.reset(self._env_params, _key_bits(0))
-        memory = _on_host(self._learner.init(self._policy_params))
-        no_action, nobody = np.zeros((), np.int32), np.zeros(self.env.slots, bool)
-        # Compilation is not held up by Python's lock. The learner's programs are compiled here.
-        with ThreadPoolExecutor() as others:
-            for program, rest in (
-                (self._team.step, (no_action, self._forced({}))),
-                (self._team.change, (nobody, nobody, nobody)),
-            ):
-                others.submit(program, self._env_params, _on_host(core), *rest)
-            self._learner.pairs(self._policy_params, observation, key, memory)
-            self._think((core, observation, key), memory)
-        self.step(self.change(self.reset(0)), {})
+        """Compile what every episode needs, so that its steps do not take long."""
+        team, learner, (core, observation, key) = self._team, self._learner, self._team.seen
+        env, policy = self._env_params, self._policy_params
+        seen = (core if learner.needs_core else (), observation, key)
+        # All at once, since compilation is not held up by Python's lock; the longest begins.
+        with ThreadPoolExecutor() as compiling:
+            begun = [
+                compiling.submit(team.step.compile, env, core, np.int32(0), self._forced({})),
+                compiling.submit(team.reset.compile, env, _key_bits(0)),
+                compiling.submit(learner.think.compile, policy, *seen, learner.packed_memory),
+                compiling.submit(learner.init.compile, policy),
+            ]
+        for each in begun:
+            each.result()
+        self.step(self.reset(0), {})
+
+    def warm_up_for_people(self) -> None:
+        """Compile what is needed when people come and go, and when they look at pairs."""
+        core, observation, key = self._team.seen
+        nobody, memory = self._mask(()), self._learner.packed_memory
+        self._team.change.compile(self._env_params, core, nobody, nobody, nobody)
+        self._learner.pairs.compile(self._policy_params, observation, key, memory)
 
     def observation(self, moment: Moment) -> Observation:
         """Return what the learner sees, as NumPy arrays."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from dropin.arena.protocol import encode
+from dropin.arena.tables import pack_frame
 from dropin.core.config import PlainDict
 from dropin.core.errors import InputError
 
@@ -133,7 +134,8 @@ class Timeline:
         """
         frame = dict(moment.frame)
         frame["agents"] = [{**each, "person": owners.get(each["slot"])} for each in frame["agents"]]
-        text = encode("frame", **{**frame, "episode": self.episode, "deadline_ms": deadline_ms})
+        frame |= {"episode": self.episode, "deadline_ms": deadline_ms}
+        text = encode("frame", **pack_frame(frame))
         self.moments.append(moment)
         self.owners.append(dict(owners))
         self.texts.append(text)

@@ -245,3 +245,44 @@ def test_a_room_is_set_up_and_a_wrong_schedule_is_explained(arena, visitors):
     assert value(page, "room.config.openness") == "scripted"
     wait(page, "room.frames.length > 3")
     assert value(page, "[room.frames[2].left, room.frames[2].entered]") == [[1], [1]]
+
+
+def test_openness_sends_a_person_away_and_lets_her_come_back_as_a_newcomer(arena, visitors):
+    page = visitors.page()
+    schedule = [[4, "leaves", 1], [8, "enters", 1]]
+    room = {**ROOM, "openness": "scripted", "schedule": schedule}
+    open_page(page, arena.open_room(page, **room))
+    page.click("#play")
+    wait(page, "!room.playing")
+    value(page, "room.send({ type: 'restart' })")
+    wait(page, "room.frames.length === 1")
+    take(page, 1, "Ada")
+    for _ in range(3):
+        press(page, "ArrowUp")
+    page.wait_for_timeout(50)
+    assert page.inner_text("#player-state") == "Your move."
+    # While she is away, nobody is waited for; a slower room leaves time to read.
+    value(page, "room.send({ type: 'speed', per_second: 0.5 })")
+    press(page, "ArrowUp")
+    wait(page, "room.me.waiting")
+    page.wait_for_timeout(50)
+    away = "You are out of the team for now, for {} more steps. You come back as a newcomer."
+    assert page.inner_text("#player-state") == away.format(4)
+    assert "back in 4" in page.inner_text("#team [data-slot='1']")
+    assert page.locator("#player [data-action='1']").is_disabled()
+    assert value(page, "room.last.left") == [1]
+    page.keyboard.press("ArrowUp")
+    wait(page, "room.last.step === 5")
+    page.wait_for_timeout(50)
+    assert page.inner_text("#player-state") == away.format(3)
+    value(page, "room.send({ type: 'speed', per_second: 30 })")
+    wait(page, "room.last.step >= 8")
+    assert value(page, "[room.last.step, room.me.waiting, room.mySlot]") == [8, False, 1]
+    assert value(page, "[room.last.entered, room.last.mind.accuracy[1]]") == [[1], [0, 0]]
+    assert value(page, "room.frames.slice(5).map((each) => each.actions[1])") == [None] * 4
+    page.wait_for_timeout(300)
+    assert page.inner_text("#player-state") == "Your move."
+    (played,) = (each for each in arena.hub.rooms.values() if each.name == value(page, "room.id"))
+    assert played.playable.simulation.state(played.timeline.current).arrived.tolist()[1]
+    press(page, "ArrowDown")
+    assert value(page, "room.last.mind.accuracy[1][1]") == 1

@@ -182,6 +182,9 @@ async function start() {
   };
 }
 
+// Links to a new room need the token, too.
+for (const link of document.querySelectorAll('a[href="/"]')) link.href = withToken("/");
+
 start().catch((problem) => {
   show(byId("loading"), false);
   setText(

@@ -83,7 +83,7 @@ export function agent(ctx, x, y, radius, look) {
   ctx.save();
   ctx.globalAlpha *= look.alpha ?? 1;
   const fill = colour(look.fill);
-  if (look.heading !== undefined) nose(ctx, x, y, radius, look.heading, fill);
+  if (Number.isFinite(look.heading)) nose(ctx, x, y, radius, look.heading, fill);
   if (look.ears) ears(ctx, x, y, look.learner ? 1.08 * radius : radius, fill);
   outline(ctx, x, y, radius, look);
   ctx.fillStyle = fill;
@@ -92,7 +92,7 @@ export function agent(ctx, x, y, radius, look) {
   ctx.strokeStyle = look.learner ? colour("--ink") : colour("--board");
   ctx.stroke();
   write(ctx, look.label, x, y, 0.95 * radius, colour("--on-agent"), 700);
-  if (look.level !== undefined)
+  if (Number.isFinite(look.level))
     levelBadge(ctx, x + 0.72 * radius, y + 0.72 * radius, 0.46 * radius, look.level);
   if (look.person) personBadge(ctx, x - 0.78 * radius, y - 0.78 * radius, 0.44 * radius, look.mine);
   ctx.restore();

@@ -26,6 +26,16 @@ export function placeName(room, slot) {
   return `${room.game?.side_names?.[side] ?? "agent"} ${slot}`;
 }
 
+/** In how many steps the absent agent of a slot is back, if the game or the schedule says it. */
+export function stepsAway(room, slot, frame) {
+  const waiting = frame.scene.agents?.find((each) => each.slot === slot)?.waiting;
+  if (waiting) return waiting;
+  const entries = (room.config?.schedule ?? []).filter(
+    ([step, what, who]) => who === slot && what === "enters" && step > frame.step,
+  );
+  return entries.length ? Math.min(...entries.map(([step]) => step)) - frame.step : null;
+}
+
 /** The side of a slot: 0 is the learner's. */
 export function sideOf(room, slot) {
   return room.last?.agents?.find((agent) => agent.slot === slot)?.side ?? 0;

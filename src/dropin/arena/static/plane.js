@@ -72,9 +72,11 @@ export class PlanePainter {
     ctx.lineWidth = 2.5;
     ctx.stroke();
     const wall = 0.045 * scale;
+    // The word has room below, in a small fort, too.
+    const high = Math.min(1.4 * wall, 0.25 * scene.fort.r * scale);
     ctx.fillStyle = colour("--fort-line");
     for (let k = -2; k <= 2; k += 1)
-      ctx.fillRect(at.x + 1.7 * k * wall - wall / 2, 0, wall, 1.4 * wall);
+      ctx.fillRect(at.x + 1.7 * k * wall - wall / 2, 0, wall, high);
     ctx.restore();
     marks.write(
       ctx,

@@ -1,7 +1,7 @@
 // Playing an agent: taking a place, keys and buttons, the countdown, and how long an answer takes.
 
 import { byId, element, remember, remembered, setText, show, soon } from "./dom.js";
-import { agentName, keyName, placeName, symbol } from "./names.js";
+import { agentName, keyName, placeName, stepsAway, symbol } from "./names.js";
 import { chip } from "./team.js";
 
 const PLACES = {
@@ -192,7 +192,11 @@ export class Player {
   #state(waiting) {
     const { room } = this;
     if (room.last?.done) return "The episode is over.";
-    if (waiting) return "You are out of the team for now. You come back as a newcomer.";
+    if (waiting) {
+      const steps = stepsAway(room, room.mySlot, room.last);
+      const back = steps === null ? "" : `, for ${steps} more ${steps === 1 ? "step" : "steps"}`;
+      return `You are out of the team for now${back}. You come back as a newcomer.`;
+    }
     if (room.pace === "real_time")
       return `A step every ${room.clock.tick_ms} ms: hold a key to go on.`;
     if (!room.playing && room.waitingFor.includes(room.mySlot))

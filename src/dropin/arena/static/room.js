@@ -1,6 +1,7 @@
 // What this page knows about one room: its frames, who is there, and which step is shown.
 
 import { Connection } from "./connection.js";
+import { unpackFrame } from "./tables.js";
 
 /**
  * Events, each with a detail:
@@ -124,7 +125,8 @@ export class Room extends EventTarget {
   }
 
   receive_welcome(message) {
-    const { you, config, game, people, playing, speed, episode, seed, frames } = message;
+    const { you, config, game, people, playing, speed, episode, seed } = message;
+    const frames = message.frames.map(unpackFrame);
     Object.assign(this, { you, config, game, people, playing, speed, episode, seed, frames });
     this.clock = message.clock ?? config.clock;
     this.replay = Boolean(message.replay);
@@ -137,7 +139,8 @@ export class Room extends EventTarget {
     this.#show(false);
   }
 
-  receive_frame(frame) {
+  receive_frame(message) {
+    const frame = unpackFrame(message);
     if (frame.episode !== undefined && frame.episode !== this.episode) {
       this.episode = frame.episode;
       this.frames = [];

@@ -1,7 +1,7 @@
 // The team: one entry an agent, to select it, to see who plays it and to take its place.
 
 import { byId, element, setText, soon } from "./dom.js";
-import { agentName, colourOf, label, personIn, placeName, sideOf } from "./names.js";
+import { agentName, colourOf, label, personIn, placeName, sideOf, stepsAway } from "./names.js";
 
 /** A small picture of an agent, the same as on the board: its shape, colour and label. */
 export function chip(room, slot) {
@@ -95,7 +95,7 @@ export class Team {
     const { room } = this;
     const words = [];
     if (!agent.present) {
-      const waiting = frame.scene.agents?.find((each) => each.slot === agent.slot)?.waiting;
+      const waiting = stepsAway(room, agent.slot, frame);
       words.push(waiting ? `back in ${waiting}` : "away");
     } else if (frame.entered?.includes(agent.slot)) words.push("new");
     if (person) words.push("a person");
