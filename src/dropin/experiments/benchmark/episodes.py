@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+from numpy.typing import ArrayLike
 
 from dropin._xla.cache import use_cache
 from dropin._xla.compile import compiled
@@ -211,7 +212,7 @@ def table_of(trace: Trace, episodes: int) -> EpisodeTable:
     )
 
 
-def reward_around(happened: np.ndarray, trace: Trace, episodes: int) -> Sums:
+def reward_around(happened: ArrayLike, trace: Trace, episodes: int) -> Sums:
     """Return the learner's reward before and after events, within their episodes.
 
     Args:
@@ -220,11 +221,12 @@ def reward_around(happened: np.ndarray, trace: Trace, episodes: int) -> Sums:
         episodes: How many episodes of each environment count.
     """
     events, reward = _Events(trace, episodes), np.asarray(trace.reward, np.float64)
+    here_at = np.asarray(happened) & events.counted
     serial = np.where(events.counted, events.episode + 1, 0)
     total, count = np.zeros(2 * WINDOW), np.zeros(2 * WINDOW, np.int64)
     for cell in range(2 * WINDOW):
         ago = WINDOW - cell
-        here = happened & events.counted & (_shifted(serial, ago) == serial)
+        here = here_at & (_shifted(serial, ago) == serial)
         total[cell] = _shifted(reward, ago)[here].sum()
         count[cell] = here.sum()
     return Sums(total, count)
@@ -255,8 +257,9 @@ def _correct_by_age(trace: Trace, counted: np.ndarray) -> Sums | None:
     return _sums(cells, right, MAX_AGE + 1)
 
 
-def _sums(cells: np.ndarray, values: np.ndarray, number: int) -> Sums:
+def _sums(cells: ArrayLike, values: ArrayLike, number: int) -> Sums:
     """Return the sum of the values of each cell."""
+    cells, values = np.asarray(cells), np.asarray(values)
     return Sums(np.bincount(cells, values, number), np.bincount(cells, minlength=number))
 
 

@@ -1,7 +1,7 @@
 """Running the benchmark: train what is missing, measure every agent, keep the records."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cached_property
@@ -222,7 +222,7 @@ class Benchmark:
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        return [records[trial] for trial in trials if test in records]
+        return [records[trial] for trial in trials if trial in records]
 
     def _trials_without_training(self) -> Iterator[Trial]:
         who, seed, step = self.who, 0, 0
@@ -257,11 +257,13 @@ class Benchmark:
 def _program(trial: Trial) -> str:
     """Return what decides the compiled program of a test, besides the learner's network."""
     task = trial.task
-    shapes = [task.game, task.rules, max(trial.limit, 5)]
+    shapes: list[object] = [task.game, task.rules, max(trial.limit, 5)]
     for process in (task.test_openness, task.test_type_changes):
-        plain = process if isinstance(process, str) or process is None else process["kind"]
-        events = len(process.get("events", ())) if plain == "schedule" and process else 0
-        shapes += [plain, events]
+        if isinstance(process, Mapping):
+            # The number of entries of a schedule is part of the shapes.
+            shapes += [process["kind"], len(process.get("events", ()))]
+        else:
+            shapes.append(process)
     return repr(shapes)
 
 

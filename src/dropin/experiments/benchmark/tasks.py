@@ -110,10 +110,12 @@ class Task(Checked):
     def _check_types(self) -> None:
         known = type_names(self.game, self.rules)
         for name in ("train_types", "test_types"):
-            given = getattr(self, name)
-            if given is not None and not given:
+            given: tuple[str, ...] | None = getattr(self, name)
+            if given is None:
+                continue
+            if not given:
                 raise InputError(f"{name} is empty: leave it out for all types.")
-            for each in given or ():
+            for each in given:
                 if each not in known:
                     raise unknown(f"type of {self.game}", each, known)
                 if given.count(each) > 1:
