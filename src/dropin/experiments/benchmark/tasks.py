@@ -81,11 +81,11 @@ class Task(Checked):
         for name in ("name", "summary", "game", "rules"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 raise InputError(f"The {name} {getattr(self, name)!r} is not a text.")
+        if not isinstance(self.disjoint, bool):
+            raise InputError(f"disjoint is {self.disjoint!r}, but it has to be true or false.")
         self._check_limits()
         check_rules(self.rules, registry.games[self.game].rules)
         self._check_types()
-        if not isinstance(self.disjoint, bool):
-            raise InputError(f"disjoint is {self.disjoint!r}, but it has to be true or false.")
         for name in ("train_openness", "test_openness", "test_type_changes"):
             _check_process(name, getattr(self, name))
         if isinstance(self.test_type_changes, str):
