@@ -220,7 +220,7 @@ def test_a_table_and_windows_by_hand():
     assert entries.total[WINDOW - 1 : WINDOW + 2].tolist() == [3.0, 6.0, 12.0]
     assert entries.count[WINDOW] == 2
     assert count_ages(trace)[:, 0, 1:].tolist() == [
-        [0, 0], [1, 0], [2, 0], [3, 1], [4, 2], [0, 0], [1, 1], [2, 0],
+        [0, 0], [1, 0], [2, 0], [3, 1], [4, 2], [0, 0], [1, 1], [0, 0],
     ]  # fmt: skip
 
 

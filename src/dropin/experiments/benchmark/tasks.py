@@ -93,6 +93,10 @@ class Task(Checked):
         if self.episodes_per_type and self.test_type_changes is not None:
             raise InputError("With test_type_changes there are no episodes_per_type: leave it out.")
 
+    def __hash__(self) -> int:
+        # Tables of parameters have no hash of their own.
+        return hash(self.identity)
+
     def _check_limits(self) -> None:
         limits = self.test_limits
         if not limits:
