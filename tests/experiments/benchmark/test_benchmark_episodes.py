@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import tiny
@@ -173,21 +174,21 @@ def test_masks_and_parameters_are_run_time_values(agent):
 def hand_made(acted, arrived, kind, reward, done):
     """One environment with two teammates; rows are steps."""
     steps = len(reward)
-    learner = np.ones((steps, 1), bool)
+    first = [True, *done[:-1]]
 
-    def with_learner(rows, first):
-        return np.concatenate([first, np.array(rows)], axis=1)[:, None, :]
+    def with_learner(rows, own):
+        return jnp.concatenate([jnp.array(own)[:, None], jnp.array(rows)], axis=1)[:, None, :]
 
-    first = np.array([[True], *([[each] for each in done[:-1]])])
-    return Trace(
-        reward=np.array(reward, np.float32)[:, None],
-        done=np.array(done, bool)[:, None],
-        acted=with_learner(np.array(acted, bool), learner),
-        arrived=with_learner(np.array(arrived, bool), first),
-        type=with_learner(kind, np.zeros((steps, 1), int)),
-        action=np.zeros((steps, 1, 3), int),
-        predicted=np.zeros((steps, 1, 3), int),
+    trace = Trace(
+        reward=jnp.array(reward)[:, None],
+        done=jnp.array(done)[:, None],
+        acted=with_learner(jnp.array(acted, bool), [True] * steps),
+        arrived=with_learner(jnp.array(arrived, bool), first),
+        type=with_learner(kind, [0] * steps),
+        action=jnp.zeros((steps, 1, 3), int),
+        predicted=jnp.zeros((steps, 1, 3), int),
     )
+    return jax.tree.map(np.asarray, trace)
 
 
 #                 acted   arrived type    reward done
