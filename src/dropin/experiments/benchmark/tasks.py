@@ -1,6 +1,6 @@
 """The tasks of the benchmark: what a learner is trained with, and what it is tested with.
 
-A task is data: an entry of a TOML file. Those of the package are in the directory `tasks`; files of
+A task is data: an entry of a TOML file. Those of the package are in `task_files`; files of
 your own have the same format.
 """
 
@@ -30,7 +30,7 @@ Kind = Literal["standard", "strangers", "crowd", "turnover", "turncoat", "script
 KINDS: tuple[Kind, ...] = (
     "standard", "strangers", "crowd", "turnover", "turncoat", "script", "own",
 )  # fmt: skip
-_DIRECTORY = Path(__file__).parent / "tasks"
+_DIRECTORY = Path(__file__).parent / "task_files"
 _NOT_MEASURED = ("kind", "summary")
 """Fields of a task that decide neither training nor the test."""
 
