@@ -94,7 +94,9 @@ def test_no_stranger_enters_in_training(task):
             actions = jax.random.randint(act, (num_envs,), 0, len(env.game.actions))
             states, result = jax.vmap(env.step)(jax.random.split(move, num_envs), states, actions)
             new = states.arrived[:, 1:own]
-            kinds = states.roster.type[:, 1:own, None] == jnp.arange(len(env.team.pool.types))
+            kinds = jax.nn.one_hot(
+                states.roster.type[:, 1:own], len(env.team.pool.types), dtype=bool
+            )
             within = new & ~result.done[:, None]
             return states, (jnp.sum(kinds & new[..., None], axis=(0, 1)), jnp.sum(within))
 
