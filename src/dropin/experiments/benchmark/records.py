@@ -89,6 +89,9 @@ class Record:
     steps for which it has been present, up to `MAX_AGE`; None if the learner predicts nothing."""
     returns_by_type: Mapping[str, np.ndarray] = field(default_factory=dict)
     """By test type, the returns of further episodes in which all teammates are of that type."""
+    learner: str = ""
+    """Who was measured: the name of a learner, of a trained agent or of a type, `random`, or
+    `best-response` for a learner that was trained in the situation of the test itself."""
 
 
 WINDOW = 10
