@@ -38,6 +38,7 @@ def record(mean=1.0, *, seed=0, num_episodes=5, predicts=True, spread=0.25, **ch
         "seed": seed,
         "checkpoint": "last",
         "step": 1000,
+        "learner": "gpl-q",
         "episodes": episodes(returns),
         "reward_by_team_size": by_size,
         "reward_around_entry": around(0.2, 0.1),

@@ -80,10 +80,10 @@ def test_agents_are_copied_and_every_other_file_has_its_checksum(tmp_path):
     (tmp_path / "results" / "policy.py").write_text("")
     (tmp_path / "results" / ".hidden").write_text("")
     write_results(
-        tmp_path / "results", RECORDS, ABOUT, {("lbf/strangers", 1, "best"): tmp_path / "a"}
+        tmp_path / "results", RECORDS, ABOUT, {("lbf/strangers", 3, 1, "best"): tmp_path / "a"}
     )
     found = read_results(tmp_path / "results")
-    agent = "agents/lbf-strangers-seed-1-best.safetensors"
+    agent = "agents/lbf-strangers-limit-3-seed-1-best.safetensors"
     assert sorted(found.files) == [agent, EPISODES_FILE, "policy.py"]
     assert (tmp_path / "results" / agent).read_bytes() == b"weights"
     assert [said["agent"] for said in found.summaries] == [None, None, None, agent, None, None]
@@ -123,7 +123,7 @@ def set_path(*path):
     [
         (("schema", 2), r"results\.json\.schema is 2: it can be 1"),
         (("who", None), "who is None, which is no text"),
-        (("kind", "dropped"), "kind is 'dropped': it can be dropin, foreign"),
+        (("kind", "dropped"), "kind is 'dropped': it can be dropin, policy, foreign"),
         (("extra", 1), "unknown key 'extra'"),
         (("scale", 2), "scale is out of range"),
         (("settings", {"x": 1e400}), "Infinity is no number of JSON"),

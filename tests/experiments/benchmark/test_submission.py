@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_up_records import runs, sums
+from made_up_records import record, runs, sums
 
 from dropin.agents import agent_path
 from dropin.core.errors import InputError
@@ -20,9 +20,9 @@ from dropin.experiments.benchmark.submission import (
 )
 
 TASKS = [
-    TaskRules("lbf/strangers", 1, (3, 5), 1000),
-    TaskRules("lbf/open", 2, (3,), 1000),
-    TaskRules("wolfpack/strangers", 1, (3,), 1000),
+    TaskRules("lbf/strangers", 1, (3, 5), 1000, 5),
+    TaskRules("lbf/open", 2, (3,), 1000, 5),
+    TaskRules("wolfpack/strangers", 1, (3,), 1000, 5),
 ]
 CHECKPOINTS = ("last", "best")
 KINDS = [({"task": "lbf/strangers", "team_limit": limit}) for limit in (3, 5)]
@@ -31,8 +31,8 @@ RECORDS = [
     each for kind in KINDS for at in CHECKPOINTS for each in runs([1.0, 2.0], checkpoint=at, **kind)
 ]
 AGENTS = {
-    (task, seed, at): agent_path("lbf/gpl-q") / "agent.safetensors"
-    for task in ("lbf/strangers", "lbf/open")
+    (task, limit, seed, at): agent_path("lbf/gpl-q") / "agent.safetensors"
+    for task, limit in (("lbf/strangers", 3), ("lbf/strangers", 5), ("lbf/open", 3))
     for seed in (0, 1)
     for at in CHECKPOINTS
 }
@@ -70,9 +70,8 @@ def test_a_whole_submission_is_right_and_gets_a_receipt(directory):
     check = check_submission(directory, TASKS, replay)
     assert check.problems == []
     assert check.summary == "12 of 12 records were played again, 12 with equal numbers."
-    assert {path.name for _, path in replay.played} == {
-        path.name for path in (directory / "agents").iterdir()
-    }
+    (agent,) = (directory / "agents").iterdir()  # All are the same file.
+    assert {path for _, path in replay.played} == {agent}
     write_receipt(check, quick=False)
     receipt = check_receipt(read_results(directory))
     assert (receipt["equal"], receipt["close"], receipt["records"], receipt["quick"]) == (
@@ -121,7 +120,7 @@ def test_every_missing_record_is_named(tmp_path):
     ]
     # Without the first seed throughout, it is the seeds that do not start at 0.
     left = [each for each in RECORDS if each.seed == 1]
-    found = problems(submit(tmp_path / "second", left, {k: v for k, v in AGENTS.items() if k[1]}))
+    found = problems(submit(tmp_path / "second", left, {k: v for k, v in AGENTS.items() if k[2]}))
     assert len(found) == 6
     assert all("seed 0" in each for each in found)
 
@@ -139,20 +138,35 @@ def test_other_steps_are_refused(tmp_path):
                for each in found) == 3  # fmt: skip
 
 
-def test_changed_missing_and_new_files_are_refused(directory):
-    (agent, other, *_) = sorted((directory / "agents").iterdir())
+def test_other_numbers_of_episodes_are_refused(tmp_path):
+    other = [replace(each, **vars(record(1.0, num_episodes=4, seed=each.seed))
+                     | {"task": each.task, "version": each.version, "team_limit": each.team_limit,
+                        "checkpoint": each.checkpoint})
+             if each.task == "lbf/open" else each for each in RECORDS]  # fmt: skip
+    found = problems(submit(tmp_path / "results", other))
+    assert found[0].endswith("last agent, seed 0 was tested in 4 episodes: it is 5.")
+    assert len(found) == 4
+
+
+def test_changed_missing_and_new_files_are_refused(tmp_path):
+    ((key, path), *_) = AGENTS.items()
+    copy = tmp_path / "copy"
+    copy.write_bytes(path.read_bytes())
+    directory = submit(tmp_path / "results", agents=AGENTS | {key: copy})
+    other, agent = sorted((directory / "agents").iterdir())
     agent.write_bytes(agent.read_bytes()[:-1] + b"x")
-    other.unlink()
     (directory / "more.txt").write_text("")
     found = problems(directory)
-    assert found[:3] == [
+    assert found[:2] == [
         f"The file agents/{agent.name} was changed: its checksum is not that of results.json.",
-        f"The file agents/{other.name} is missing.",
         "The file more.txt is not listed in results.json.",
     ]
-    # All agents are the same file here, so only the first one is looked into.
-    assert len(found) == 4
-    assert "does not exist" in found[3] or "is damaged" in found[3]
+    agent.write_bytes(path.read_bytes())
+    (directory / "more.txt").unlink()
+    other.unlink()
+    found = problems(directory)
+    assert found[0] == f"The file agents/{other.name} is missing."
+    assert "does not exist" in found[1]
 
 
 def test_changed_episodes_are_refused(directory):
@@ -164,12 +178,12 @@ def test_changed_episodes_are_refused(directory):
 
 def test_an_agent_of_another_game_is_refused(tmp_path):
     wrong = agent_path("wolfpack/gpl-q") / "agent.safetensors"
-    directory = submit(tmp_path / "r", agents=AGENTS | {("lbf/open", 1, "best"): wrong})
+    directory = submit(tmp_path / "r", agents=AGENTS | {("lbf/open", 3, 1, "best"): wrong})
     assert problems(directory) == [
-        "The agent agents/lbf-open-seed-1-best.safetensors plays wolfpack, but its task is"
+        "The agent agents/lbf-open-limit-3-seed-1-best.safetensors plays wolfpack, but its task is"
         " lbf/open."
     ]
-    few = {key: path for key, path in AGENTS.items() if key != ("lbf/open", 0, "last")}
+    few = {key: path for key, path in AGENTS.items() if key != ("lbf/open", 3, 0, "last")}
     assert problems(submit(tmp_path / "few", agents=few)) == [
         "lbf/open (version 2), team limit 3, last agent, seed 0 has no file with its agent."
     ]
@@ -185,9 +199,7 @@ def test_an_agent_of_another_game_is_refused(tmp_path):
 )
 def test_tasks_are_those_of_the_benchmark(tmp_path, change, message):
     records = [replace(each, **change) if each.task == "lbf/open" else each for each in RECORDS]
-    agents = {(change.get("task", key[0]) if key[0] == "lbf/open" else key[0], *key[1:]): path
-              for key, path in AGENTS.items()}  # fmt: skip
-    found = " ".join(problems(submit(tmp_path / "results", records, agents)))
+    found = " ".join(problems(submit(tmp_path / "results", records)))
     assert re.search(message, found)
     if "team_limit" not in change:
         assert (

@@ -57,6 +57,7 @@ __all__ = [
     "SCHEMA_NUMBER",
     "About",
     "AgentKey",
+    "Kind",
     "Results",
     "files_below",
     "read_results",
@@ -83,8 +84,10 @@ _SUMS = {
 
 _SAME = ("task", "version", "team_limit", "seed", "checkpoint", "step")
 """What is called the same in the file and in a record."""
-AgentKey = tuple[str, int, Checkpoint]
-"""Which agent: the task, the seed of the run, and the checkpoint."""
+AgentKey = tuple[str, int, int, Checkpoint]
+"""Whose agent: the task, the team limit of the test, the seed of the run, and the checkpoint."""
+Kind = Literal["dropin", "policy", "foreign"]
+"""What plays: agents that Dropin can load, a policy that it knows by name, or another program."""
 
 
 def _sums(least: int, most: int) -> Reader:
@@ -125,7 +128,7 @@ RECORD_SCHEMA: Mapping[str, Reader] = {
 RESULTS_SCHEMA: Mapping[str, Reader] = {
     "schema": one_of(SCHEMA_NUMBER),
     "learner": _NAME,
-    "kind": one_of("dropin", "foreign"),
+    "kind": one_of("dropin", "policy", "foreign"),
     "who": _WORDS,
     "contact": _WORDS,
     "settings": _PLAIN,
@@ -147,8 +150,7 @@ class About:
 
     learner: str
     """The name of the learner on the leaderboard."""
-    kind: Literal["dropin", "foreign"] = "dropin"
-    """Whether the agents can be loaded by Dropin, or are programs of another kind."""
+    kind: Kind = "dropin"
     who: str = ""
     """Who submits it."""
     contact: str = ""
@@ -171,7 +173,7 @@ class About:
 
         Args:
             learner: The name of the learner.
-            **given: The other fields.
+            **given: Other fields.
         """
         from dropin._xla.compile import compiler_options
 
@@ -214,7 +216,7 @@ def write_results(
     directory: Path,
     records: Iterable[Record],
     about: About,
-    agents: Mapping[AgentKey, Agent | Path] | None = None,
+    agents: Mapping[AgentKey, Path] | Mapping[AgentKey, Agent] | None = None,
     *,
     replace: bool = False,
 ) -> Path:
@@ -236,17 +238,18 @@ def write_results(
     path, ordered = directory / RESULTS_FILE, sorted(records, key=_order)
     if path.exists() and not replace:
         raise InputError(f"{path} exists already: give another directory.")
-    names = {key: _agent_name(key) for key in agents or {}}
+    agents = agents or {}
+    names = _agent_names(agents)
     values = {
         "schema": SCHEMA_NUMBER,
         **asdict(about),
         "seeds": sorted({record.seed for record in ordered}),
-        "records": [_summary(each, names.get((each.task, each.seed, each.checkpoint)))
+        "records": [_summary(each, names.get(_agent_key(each)))
                     for each in ordered],
         "files": {},
     }  # fmt: skip
     fields_of(RESULTS_SCHEMA)(values, RESULTS_FILE)
-    for key, agent in (agents or {}).items():
+    for key, agent in agents.items():
         target = directory / names[key]
         if isinstance(agent, Agent):
             save_agent(agent, target)
@@ -274,7 +277,8 @@ def read_results(directory: Path, *, check_summaries: bool = True) -> Results:
     """
     stored = read_strictly(directory / RESULTS_FILE, fields_of(RESULTS_SCHEMA), MAX_RESULTS_BYTES)
     played = read_episodes(directory / EPISODES_FILE, stored["records"])
-    records = [_record(said, each) for said, each in zip(stored["records"], played, strict=True)]
+    pairs = zip(stored["records"], played, strict=True)
+    records = [_record(said, each, stored["learner"]) for said, each in pairs]
     about = About(**{name: stored[name] for name in About.__dataclass_fields__})
     found = Results(directory, about, records, stored["records"], stored["files"])
     if found.seeds != stored["seeds"]:
@@ -331,7 +335,7 @@ def files_below(directory: Path) -> list[str]:
     return sorted(set(found) - {RESULTS_FILE, RECEIPT_FILE})
 
 
-def _record(said: PlainMapping, played: Played) -> Record:
+def _record(said: PlainMapping, played: Played, learner: str) -> Record:
     """Return a record from its summary and its episodes."""
     values: PlainDict = {name: said[name] for name in _SAME}
     for name, attribute in _SUMS.items():
@@ -339,7 +343,8 @@ def _record(said: PlainMapping, played: Played) -> Record:
         values[attribute] = found and Sums(
             np.array(found["total"], np.float64), np.array(found["count"], np.int64)
         )
-    return Record(**values, episodes=played.episodes, returns_by_type=played.returns_by_type)
+    values |= {"episodes": played.episodes, "returns_by_type": played.returns_by_type}
+    return Record(**values, learner=learner)
 
 
 def _order(record: Record) -> tuple[str, int, int, int, int]:
@@ -347,9 +352,23 @@ def _order(record: Record) -> tuple[str, int, int, int, int]:
     return record.task, record.version, record.team_limit, record.seed, place
 
 
-def _agent_name(key: AgentKey) -> str:
-    task, seed, checkpoint = key
-    return f"{AGENTS}/{task.replace('/', '-')}-seed-{seed}-{checkpoint}.safetensors"
+def _agent_key(record: Record) -> AgentKey:
+    return record.task, record.team_limit, record.seed, record.checkpoint
+
+
+def _agent_names(
+    agents: Mapping[AgentKey, Path] | Mapping[AgentKey, Agent],
+) -> dict[AgentKey, str]:
+    """Return the file of each agent in the directory; an agent of several tests has one file."""
+    names: dict[AgentKey, str] = {}
+    files: dict[Path, str] = {}
+    for key, agent in agents.items():
+        task, limit, seed, checkpoint = key
+        own = f"{task.replace('/', '-')}-limit-{limit}-seed-{seed}-{checkpoint}.safetensors"
+        names[key] = f"{AGENTS}/{own}"
+        if isinstance(agent, Path):
+            names[key] = files.setdefault(agent.resolve(), names[key])
+    return names
 
 
 def _mean(returns: np.ndarray) -> float:

@@ -20,6 +20,7 @@ from dropin.experiments.benchmark.records import CHECKPOINTS, Record, Sums
 from dropin.experiments.benchmark.results import (
     RESULTS_FILE,
     About,
+    Kind,
     Results,
     files_below,
     read_results,
@@ -54,6 +55,8 @@ class TaskRules:
     """The team limits of the test."""
     steps: int
     """Environment steps at the end of training, at the scale of the submission."""
+    episodes: int
+    """Episodes of the test at each limit."""
 
     @property
     def key(self) -> TaskKey:
@@ -164,15 +167,20 @@ def _record_problems(results: Results, tasks: Sequence[TaskRules]) -> Iterator[s
             if place not in records:
                 yield f"There is no record of {where}."
             else:
-                yield from _step_problems(records[place], task.steps, where)
+                yield from _length_problems(records[place], task, where, results.about.kind)
 
 
-def _step_problems(record: Record, steps: int, where: str) -> Iterator[str]:
-    """Return a sentence if an agent was not trained for as many steps as the task says."""
-    if record.checkpoint == "last" and record.step != steps:
-        yield f"{where} was trained for {record.step:,} steps: it is {steps:,}."
-    if record.step > steps and record.checkpoint != "last":
-        yield f"{where} was trained for {record.step:,} steps: it is at most {steps:,}."
+def _length_problems(record: Record, task: TaskRules, where: str, kind: Kind) -> Iterator[str]:
+    """Return a sentence if an agent was trained or tested for longer or shorter than the task says.
+
+    The best agent may be of any step up to the end, and so may be what was trained elsewhere.
+    """
+    exact = kind == "dropin" and record.checkpoint == "last"
+    if record.step > task.steps or (exact and record.step < task.steps):
+        allowed = f"{task.steps:,}" if exact else f"at most {task.steps:,}"
+        yield f"{where} was trained for {record.step:,} steps: it is {allowed}."
+    if len(record.episodes) != task.episodes:
+        yield f"{where} was tested in {len(record.episodes)} episodes: it is {task.episodes}."
 
 
 def _file_problems(results: Results) -> Iterator[str]:
