@@ -11,6 +11,7 @@ A page holds a marker, which the build replaces:
     <!-- tried wolfpack/recurrent-prey -->     what was tried before the settings were chosen
     <!-- learner ql -->                the settings of a learner, by default and in FortAttack
     <!-- fights paper -->              what the types of FortAttack do, from their cards
+    <!-- benchmark lbf -->             the tasks of the benchmark in a game
     <!-- options play -->              the options of a command
     <!-- names dropin -->              the public names of a module, with links to the reference
     <!-- run dropin games -->          a command and what it prints
@@ -40,6 +41,7 @@ from scipy import stats
 import dropin
 from dropin.cli import arena, look, play, study
 from dropin.core import registry
+from dropin.experiments.benchmark.tasks import select_tasks
 from dropin.zoo import RECIPES, make_recipe
 from dropin.zoo.agent_recipe import TEAM_LIMITS
 from dropin.zoo.cards import read_card
@@ -254,6 +256,23 @@ def fights(rules: str) -> str:
     return "\n\n".join(tables)
 
 
+def benchmark(game: str) -> str:
+    """Return a table of the benchmark's tasks in a game."""
+    rows = [
+        (
+            f"`{task.name}`",
+            task.summary,
+            " ".join(task.train_types or ("all",)),
+            " ".join(task.test_types or ("all",)),
+            ", ".join(map(str, task.test_limits)),
+            str(task.version),
+        )
+        for task in select_tasks([game])
+    ]
+    columns = ("task", "what it is about", "trained with", "tested with", "limits", "version")
+    return _table(columns, rows)
+
+
 def options(command: str) -> str:
     """Return a table of the options of a command."""
     functions = {"arena": arena.arena, "play": play.play, "study": study.study, "types": look.types}
@@ -368,6 +387,7 @@ FILLERS: dict[str, Callable[..., str]] = {
         tried,
         learner,
         fights,
+        benchmark,
         options,
         names,
         run,

@@ -94,7 +94,7 @@ def check_page(text):
     markers = (
         "features|types|settings|recipes|agents|captures|tried|learner|fights|options|run|example"
     )
-    markers += "|file|names"
+    markers += "|file|names|benchmark"
     assert not re.search(rf"<!-- ({markers}) ", text)
     assert not re.search(r'<(script|link|img)[^>]+(src|href)="?https?:', text)
 

@@ -26,6 +26,7 @@ def evaluate(
     team_limit: int | None = None,
     types: tuple[str, ...] | None = None,
     openness: str | None = None,
+    type_changes: Path | None = None,
     partners: bool = False,
     episodes: int = 800,
     mode: str = "greedy",
@@ -44,7 +45,8 @@ def evaluate(
         rules: Name of a preset, see `dropin games`.
         team_limit: Most agents at a time, the learner included.
         types: Teammates are drawn from these, see `dropin types`.
-        openness: Name of an openness, see `dropin games`.
+        openness: Name of an openness, see `dropin games`, or a TOML file with a table [openness].
+        type_changes: A TOML file with a table [type_changes]: teammates change their type.
         partners: Teammates are agents like itself, instead of types.
         episodes: Number of episodes, in each run.
         mode: How an agent chooses actions: greedy, or sampled if it has a distribution.
@@ -56,7 +58,13 @@ def evaluate(
     from dropin.evaluation.evaluate import names_agent
     from dropin.training.run_directory import run_env, runs_in, runs_of_one_kind
 
-    options = not_none(rules=rules, team_limit=team_limit, types=types, openness=openness)
+    options = not_none(
+        rules=rules,
+        team_limit=team_limit,
+        types=types,
+        openness=openness,
+        type_changes=type_changes,
+    )
     how = {
         "partners": partners,
         "mode": mode,

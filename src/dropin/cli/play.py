@@ -20,6 +20,7 @@ def play(
     slots: int | None = None,
     types: tuple[str, ...] | None = None,
     openness: str | None = None,
+    type_changes: Path | None = None,
     seed: int = 0,
     learner: str = "random",
     agent: str | None = None,
@@ -39,7 +40,9 @@ def play(
         team_limit: Most agents at a time, the learner included (3 if not given).
         slots: Slots of the learner's team; as many as the team limit if not given.
         types: Teammates are drawn from these, see `dropin types`; from the pool if not given.
-        openness: Name of an openness, see `dropin games`; as the rules say if not given.
+        openness: Name of an openness, see `dropin games`, or a TOML file with a table [openness];
+            as the rules say if not given.
+        type_changes: A TOML file with a table [type_changes]: teammates change their type.
         seed: The same seed gives the same episode.
         learner: Who plays in the learner's place: random, or a type, see `dropin types`.
         agent: A trained agent plays in the learner's place: its name, see `dropin zoo list`, its
@@ -63,7 +66,12 @@ def play(
 
     use_cache()
     options = not_none(
-        rules=rules, team_limit=team_limit, slots=slots, types=types, openness=openness
+        rules=rules,
+        team_limit=team_limit,
+        slots=slots,
+        types=types,
+        openness=openness,
+        type_changes=type_changes,
     )
     trained = None if agent is None else agent_path(agent)
     if trained is not None and RunDirectory(trained).exists:

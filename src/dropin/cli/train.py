@@ -25,6 +25,7 @@ def train(
     team_limit: int | None = None,
     types: tuple[str, ...] | None = None,
     openness: str | None = None,
+    type_changes: Path | None = None,
     test_limits: tuple[int, ...] | None = None,
     checkpoint_every: int | None = None,
     set: tuple[str, ...] = (),
@@ -49,7 +50,9 @@ def train(
         rules: paper (if not given) or reference.
         team_limit: Most agents at a time, the learner included (3 if not given).
         types: Teammates are drawn from these types; from the game's whole pool if not given.
-        openness: Name of a registered openness; that of the rules if not given.
+        openness: Name of a registered openness, or a TOML file with a table [openness]; that of the
+            rules if not given.
+        type_changes: A TOML file with a table [type_changes]: teammates change their type.
         test_limits: Team limits to evaluate at, besides that of training.
         checkpoint_every: Steps between checkpoints (160000 if not given).
         set: Any other setting of run.json, as in settings.rank=3 or training.num_envs=32.
@@ -72,6 +75,7 @@ def train(
         team_limit=team_limit,
         types=None if types is None else list(types),
         openness=openness,
+        type_changes=None if type_changes is None else str(type_changes),
         checkpoint_every=checkpoint_every,
         evaluation=None if test_limits is None else {"team_limits": list(test_limits)},
     )

@@ -17,6 +17,7 @@ from dropin.env import AnyEnv, TypeLike, make
 from dropin.evaluation.rollout import rollout
 from dropin.evaluation.statistics import Estimate, estimate
 from dropin.policies import RANDOM, Policy, make_policy
+from dropin.teams.changes import TypeChanges
 from dropin.teams.openness import Openness
 
 __all__ = [
@@ -142,7 +143,8 @@ def evaluate(
     rules: str | None = None,
     team_limit: int | None = None,
     types: Sequence[TypeLike] | None = None,
-    openness: str | Openness | None = None,
+    openness: str | Path | Mapping[str, Any] | Openness | None = None,
+    type_changes: str | Path | Mapping[str, Any] | TypeChanges | None = None,
     partners: bool = False,
     **settings: Any,
 ) -> Evaluation:
@@ -161,6 +163,7 @@ def evaluate(
         team_limit: As in `dropin.make`.
         types: As in `dropin.make`.
         openness: As in `dropin.make`.
+        type_changes: As in `dropin.make`.
         partners: Whether the teammates are agents like itself instead of types.
         **settings: Fields of the game that differ from its rules.
 
@@ -182,7 +185,12 @@ def evaluate(
             raise InputError(f"In which game should {who!r} play?")
         game = who.interface.game
     options = not_none(
-        rules=rules, team_limit=team_limit, types=types, openness=openness, **settings
+        rules=rules,
+        team_limit=team_limit,
+        types=types,
+        openness=openness,
+        type_changes=type_changes,
+        **settings,
     )
     if isinstance(game, str):
         env = make(game, **options)

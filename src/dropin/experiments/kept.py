@@ -6,12 +6,14 @@ fresh.csv         returns of the last and of the best agent in episodes that wer
 """
 
 import dataclasses
+import hashlib
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from dropin._xla.cache import use_cache
-from dropin.core.config import PlainDict
+from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError
 from dropin.core.files import read_json, write_json
 from dropin.evaluation.curves import Row, select_rows
@@ -51,9 +53,17 @@ def kept_name(config: RunConfig) -> Path:
         words.append(f"limit-{config.team_limit}")
     words += config.types or ()
     words += [f"{name}-{value}" for name, value in sorted(config.game_settings.items())]
-    words += [config.openness] if config.openness else []
+    words += _dynamics_words(config.openness) + _dynamics_words(config.type_changes)
     name = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(words))
     return Path(name) / f"seed-{config.seed}"
+
+
+def _dynamics_words(given: str | PlainMapping | None) -> list[str]:
+    """Return the words of a name for an openness or type changes."""
+    if given is None or isinstance(given, str):
+        return [given] if given else []
+    text = json.dumps(given, sort_keys=True)
+    return [given["kind"], hashlib.sha256(text.encode()).hexdigest()[:8]]
 
 
 def fresh_evaluations(run: StoredRun) -> list[PlainDict]:

@@ -12,6 +12,7 @@ from dropin.core.errors import InputError, unknown
 from dropin.core.specs import check_rules
 from dropin.env import AnyEnv, make
 from dropin.learners.config import TrainConfig
+from dropin.teams.dynamics import plain_openness, plain_type_changes
 
 __all__ = [
     "NOT_IDENTITY",
@@ -52,7 +53,7 @@ class EvaluationConfig(Checked):
 
 NOT_IDENTITY = ("evaluation", "log_every")
 """Settings of a run that do not influence what it learns."""
-_NOT_OF_THE_GAME = ("rules", "team_limit", "slots", "types", "openness")
+_NOT_OF_THE_GAME = ("rules", "team_limit", "slots", "types", "openness", "type_changes")
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,12 @@ class RunConfig(Checked):
     team_limit: int = 3
     types: tuple[str, ...] | None = None
     """Names of the types that teammates are drawn from; None means the game's whole pool."""
-    openness: str | None = None
-    """Name of a registered openness; None means that of the rules."""
+    openness: str | PlainMapping | None = None
+    """Name of a registered openness, or its kind and parameters; None means that of the rules. A
+    TOML file is replaced by what it says."""
+    type_changes: str | PlainMapping | None = None
+    """Kind and parameters of the process by which teammates change their type; None means that they
+    never do. A TOML file is replaced by what it says."""
     game_settings: PlainMapping = field(default_factory=dict)
     """Settings of the game that differ from its rules, by name."""
     custom_env: bool = False
@@ -97,6 +102,10 @@ class RunConfig(Checked):
                 )
         if not self.custom_env:
             check_rules(self.rules, registry.games[self.game].rules)
+        if self.openness is not None:
+            object.__setattr__(self, "openness", plain_openness(self.openness))
+        if self.type_changes is not None:
+            object.__setattr__(self, "type_changes", plain_type_changes(self.type_changes))
         for name in _NOT_OF_THE_GAME:
             if name in self.game_settings:
                 raise InputError(f"The {name.replace('_', ' ')} is no setting of the game.")
@@ -135,12 +144,16 @@ class RunConfig(Checked):
             "team_limit": self.team_limit,
             "types": self.types,
             "openness": self.openness,
+            "type_changes": self.type_changes,
         }
         return make(self.game, **{**own, **self.game_settings, **other})
 
     def to_dict(self) -> PlainDict:
-        """Return the settings as plain values."""
-        return to_dict(self)
+        """Return the settings as plain values; type changes only if there are any."""
+        values = to_dict(self)
+        if self.type_changes is None:  # Runs without them keep the identity that they had before.
+            del values["type_changes"]
+        return values
 
     @classmethod
     def from_dict(cls, values: PlainMapping) -> "RunConfig":

@@ -1,6 +1,6 @@
 """The tasks of the benchmark: what a learner is trained with, and what it is tested with.
 
-A task is data: an entry of a TOML file. Those of the package are in the directory `tasks`; files of
+A task is data: an entry of a TOML file. Those of the package are in `task_files`; files of
 your own have the same format.
 """
 
@@ -30,7 +30,7 @@ Kind = Literal["standard", "strangers", "crowd", "turnover", "turncoat", "script
 KINDS: tuple[Kind, ...] = (
     "standard", "strangers", "crowd", "turnover", "turncoat", "script", "own",
 )  # fmt: skip
-_DIRECTORY = Path(__file__).parent / "tasks"
+_DIRECTORY = Path(__file__).parent / "task_files"
 _NOT_MEASURED = ("kind", "summary")
 """Fields of a task that decide neither training nor the test."""
 
@@ -81,17 +81,21 @@ class Task(Checked):
         for name in ("name", "summary", "game", "rules"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 raise InputError(f"The {name} {getattr(self, name)!r} is not a text.")
+        if not isinstance(self.disjoint, bool):
+            raise InputError(f"disjoint is {self.disjoint!r}, but it has to be true or false.")
         self._check_limits()
         check_rules(self.rules, registry.games[self.game].rules)
         self._check_types()
-        if not isinstance(self.disjoint, bool):
-            raise InputError(f"disjoint is {self.disjoint!r}, but it has to be true or false.")
         for name in ("train_openness", "test_openness", "test_type_changes"):
             _check_process(name, getattr(self, name))
         if isinstance(self.test_type_changes, str):
             raise InputError('test_type_changes is a table, as { kind = "turncoat", ... }.')
         if self.episodes_per_type and self.test_type_changes is not None:
             raise InputError("With test_type_changes there are no episodes_per_type: leave it out.")
+
+    def __hash__(self) -> int:
+        # Tables of parameters have no hash of their own.
+        return hash(self.identity)
 
     def _check_limits(self) -> None:
         limits = self.test_limits
