@@ -1,5 +1,6 @@
 """The open-team benchmark: `dropin benchmark`."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg
 from tyro.extras import SubcommandApp
 
+from dropin.cli.benchmark_report import leaderboard, report, store_results, submit
 from dropin.cli.reproduce import format_time, search_directories
 from dropin.cli.show import show_table
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["app", "references", "run", "tasks"]
 
 app = SubcommandApp()
+app.command(submit)
+app.command(report)
+app.command(leaderboard)
 
 
 @app.command
@@ -152,9 +157,12 @@ def _run(benchmark: "Benchmark", *, plan: bool) -> None:
     except KeyboardInterrupt:
         print("Interrupted: run the same command again to continue.", file=sys.stderr)
         raise
-    # Here the results of all records are written: results.write_results(directory, records, ...).
+    command = shlex.join(["dropin", *sys.argv[1:]])
+    written = store_results(benchmark, records, command)
     if options.report in ("auto", "lines"):
         _show_returns(records)
+        for path in written:
+            print(path)
 
 
 def _show_plan(benchmark: "Benchmark") -> None:

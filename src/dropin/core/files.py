@@ -122,7 +122,10 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], PlainDict]:
         raise InputError(f"{path} is damaged or not a file of Dropin.") from None
     if checksum(arrays, described) != stored:
         raise InputError(f"{path} is damaged: its checksum does not fit.")
-    return arrays, json.loads(described)
+    try:
+        return arrays, json.loads(described)
+    except (ValueError, RecursionError):
+        raise InputError(f"{path} is damaged or not a file of Dropin.") from None
 
 
 def checksum(arrays: Mapping[str, np.ndarray], described: str = "") -> str:
