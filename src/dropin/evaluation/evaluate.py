@@ -13,12 +13,13 @@ from dropin.agents import Agent, agent_policy, load_agent
 from dropin.core.config import not_none
 from dropin.core.errors import InputError, StoppedError, unknown
 from dropin.core.metrics import to_row
-from dropin.env import AnyEnv, TypeLike, make
+from dropin.env import AnyEnv, make
 from dropin.evaluation.rollout import rollout
 from dropin.evaluation.statistics import Estimate, estimate
 from dropin.policies import RANDOM, Policy, make_policy
 from dropin.teams.changes import TypeChanges
 from dropin.teams.openness import Openness
+from dropin.teams.types import TypeLike
 
 __all__ = [
     "ESTIMATOR_NAMES",

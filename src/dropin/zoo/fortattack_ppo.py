@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from dropin.env import TypeLike, make
+from dropin.env import make
 from dropin.games import fortattack
 from dropin.games.fortattack.learned import FighterNetwork, LearnedFighter
 from dropin.games.fortattack.observer import View
 from dropin.games.fortattack.state import GUARD, NOTHING, State
-from dropin.teams.types import ViewType
+from dropin.teams.types import TypeLike, ViewType
 from dropin.zoo import ppo
 from dropin.zoo.batched_env import BatchedEnv
 from dropin.zoo.fortattack_matches import measure_behaviour
