@@ -35,6 +35,7 @@ def test_a_recipe_writes_weights_and_a_card(tmp_path, capsys):
     assert measurement["n"] == 3
     assert "step 50 of 50" in capsys.readouterr().out
     assert sorted(each.name for each in weights.parent.iterdir()) == [
+        ".tiny.lock",
         "tiny.doubled.safetensors",
         "tiny.json",
         "tiny.safetensors",
