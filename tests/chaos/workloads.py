@@ -9,6 +9,7 @@ from typing import Any
 
 import tiny
 
+from chaos import counter
 from dropin.cli import main
 from dropin.training.tables import read_table
 from dropin.zoo import recipe as recipes
@@ -95,12 +96,30 @@ class SmallEnsemble(Ensemble):
 
 
 def train_recipe(directory: Path) -> None:
-    """Train the recipe, saving its state after every chunk."""
+    """Train the recipe, saving its state after every chunk; do nothing if it is done."""
     recipes.SAVE_INTERVAL = 0.0
-    run_recipe(SmallEnsemble(), directory)
+    weights = directory / f"{SmallEnsemble.name}.safetensors"
+    if not weights.exists() or weights.with_suffix(".state.safetensors").exists():
+        run_recipe(SmallEnsemble(), directory)
 
 
 PPO = Workload("PPO (G6), fortattack", train_recipe, train_recipe)
+
+
+def start_counter(directory: Path) -> None:
+    """Train the learner that learns nothing."""
+    with counter.counting():
+        counter.start(directory, steps=4000)
+
+
+def go_on_with_counter(directory: Path) -> None:
+    """Continue the learner that learns nothing."""
+    with counter.counting():
+        counter.go_on(directory)
+
+
+COUNTER = Workload("no learning", start_counter, go_on_with_counter)
+"""Nothing but files, for many kills in little time."""
 WORKLOADS = (*(training(game, learner) for game in TYPES for learner in LEARNERS), PPO)
 """All that is killed."""
 

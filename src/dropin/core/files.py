@@ -60,7 +60,7 @@ def write(path: Path, data: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
-            sync_directory(path.parent)
+        sync_directory(path.parent)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
@@ -163,7 +163,8 @@ def sync_directory(path: Path) -> None:
     """Sync a directory, so that the names of its files survive a crash."""
     handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        with naming(path):
+            os.fsync(handle)
     finally:
         os.close(handle)
 

@@ -228,6 +228,9 @@ class Runs:
             for run, state in zip(self._runs, self._states(), strict=True):
                 run.files.truncate_tables(step)
                 save_agent(self.agent(state), run.files.agent, step=step)
+            for run in self._runs:
+                # A process that was killed before it did so may have been at the last step.
+                run.files.prune(run.keep, step)
             return
         raise InputError(f"{self.path} has no checkpoint that can be used.")
 

@@ -35,7 +35,7 @@ class Table:
             file.write(_lines([columns] * new + [cells]))
 
     def _columns(self) -> list[str]:
-        with self.path.open(newline="") as file:
+        with naming(self.path), self.path.open(newline="") as file:
             return next(csv.reader(file))
 
     def sync(self) -> None:
@@ -55,7 +55,9 @@ class Table:
         """Remove all rows after a step, and a last row that was not written completely."""
         if not self.path.exists():
             return
-        lines = self.path.read_bytes().decode(errors="replace").split("\n")[:-1]
+        with naming(self.path):
+            data = self.path.read_bytes()
+        lines = data.decode(errors="replace").split("\n")[:-1]
         header, *rows = list(csv.reader(lines)) or [[]]
         whole = [row for row in rows if len(row) == len(header)]
         kept = [row for row in whole if row[0].isdigit() and int(row[0]) <= step]
@@ -84,7 +86,9 @@ def read_table(path: Path) -> list[dict[str, str]]:
     """Read the complete rows of a table, with the present names of its columns."""
     if not path.exists():
         return []
-    header, *rows = list(csv.reader(path.read_text(errors="replace").split("\n")[:-1])) or [[]]
+    with naming(path):
+        text = path.read_text(errors="replace")
+    header, *rows = list(csv.reader(text.split("\n")[:-1])) or [[]]
     whole = (row for row in rows if len(row) == len(header))
     return [upgrade_columns(dict(zip(header, row, strict=True))) for row in whole]
 
