@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import time
+from itertools import count
 from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
@@ -17,13 +18,20 @@ import conftest  # noqa: E402, F401  # Programs are hardly optimised, as in the 
 
 import dropin.training.services  # noqa: E402, F401  # Imported once, before processes are forked.
 from chaos import counter  # noqa: E402
+from chaos.drivers import DRIVERS, kill_driver  # noqa: E402
 from chaos.faults import fail, fast_scratch, jobs, lose_power, quiet  # noqa: E402
-from chaos.kills import Found, Victim  # noqa: E402
+from chaos.kills import KILLS, Found, Victim  # noqa: E402
 from chaos.workloads import COUNTER, WORKLOADS  # noqa: E402
 
-SHARES = {"disk": 0.25, "power": 0.2, "kills": 0.3, "kills of learners": 0.25}
-"""The parts, in the order in which they run, with their shares of the time; what one leaves, the
-next ones have. Kills come first in a process that has computed nothing yet."""
+SHARES = {
+    "kills of learners": 0.25,
+    "kills": 0.25,
+    "kills of drivers": 0.1,
+    "power": 0.2,
+    "disk": 0.2,
+}
+"""The parts, in order, with their shares of the time; what one leaves, the next ones have. Kills
+come first, in a process that has computed nothing yet."""
 
 
 def kills(names: str, scratch: Path, found: Found, until: float, seed: int) -> None:
@@ -38,13 +46,23 @@ def kills(names: str, scratch: Path, found: Found, until: float, seed: int) -> N
     """
     victims: dict[str, Victim] = {}
     workloads = [COUNTER] if names == "kills" else [*WORKLOADS]
-    while time.monotonic() < until:
+    while not victims or time.monotonic() < until:
         workload = workloads.pop(0)
         workloads.append(workload)
         if workload.name not in victims:
             own = scratch / str(len(victims))
             victims[workload.name] = Victim(workload, own, seed + len(victims))
         victims[workload.name].disturb(found, until)
+
+
+def kills_of_drivers(part: str, scratch: Path, found: Found, until: float, seed: int) -> None:
+    """Kill the commands that start processes of their own; the arguments are those of `kills`."""
+    del part
+    for number in count():
+        own = scratch / str(number)
+        kill_driver(DRIVERS[number % len(DRIVERS)], own, found, until, seed + number)
+        if time.monotonic() > until:
+            return
 
 
 def faults(part: str, scratch: Path, found: Found, until: float, seed: int) -> None:
@@ -62,12 +80,18 @@ def faults(part: str, scratch: Path, found: Found, until: float, seed: int) -> N
         for number, job in enumerate(every):
             share = (until - time.monotonic()) / (len(every) - number)
             own, end = scratch / f"job-{number}", time.monotonic() + share
-            whole = (
-                lose_power(job, own, found, end, seed)
-                if part == "power"
-                else fail(job, own, found, end)
-            )
+            disturb = lose_power if part == "power" else fail
+            whole = disturb(job, own, found, end, seed)
             print(f"{part}: {job.name}: {'all of it' if whole else 'as the time allows'}")
+
+
+WORK = {
+    "kills of learners": kills,
+    "kills": kills,
+    "kills of drivers": kills_of_drivers,
+    "power": faults,
+    "disk": faults,
+}
 
 
 def show(found: Found) -> None:
@@ -76,11 +100,7 @@ def show(found: Found) -> None:
     print(f"\n{'tried':{width}}  number")
     for what, number in sorted(found.tries.items()):
         print(f"{what:{width}}  {number:6,}")
-    killed = sum(
-        number
-        for what, number in found.tries.items()
-        if not what.startswith(("power", "disk", "runs"))
-    )
+    killed = sum(each for what, each in found.tries.items() if what.endswith(KILLS))
     print(f"\n{killed} kills; promises broken: {len(found.broken)}")
     for each in found.broken:
         print(f"BROKEN {each}")
@@ -96,14 +116,13 @@ def main() -> None:
     found, end = Found(), time.monotonic() + 60 * given.minutes
     scratch = Path(tempfile.mkdtemp(prefix="dropin-chaos-"))
     memory = fast_scratch(scratch.name, scratch)
-    left = [part for part in reversed(SHARES) if part in given.parts]
+    left = [part for part in SHARES if part in given.parts]
     for number, part in enumerate(left):
         share = SHARES[part] / sum(SHARES[each] for each in left[number:])
         until = time.monotonic() + share * max(end - time.monotonic(), 0.0)
         root = (memory if part in ("power", "disk") else scratch) / part
         root.mkdir(parents=True)
-        work = faults if part in ("power", "disk") else kills
-        work(part, root, found, until, given.seed)
+        WORK[part](part, root, found, until, given.seed)
     show(found)
     shutil.rmtree(memory, ignore_errors=True)
     if found.broken:

@@ -69,7 +69,7 @@ class Counter:
 SPEC = LearnerSpec(name=NAME, summary="counts", settings=Settings, make=Counter)
 
 
-def _rows(self: Evaluator, agent: Agent, step: int) -> Iterator[dict[str, Any]]:
+def made_up_rows(self: Evaluator, agent: Agent, step: int) -> Iterator[dict[str, Any]]:
     """Make up an evaluation that depends on the weights."""
     del self
     weight = getattr(agent.policy, "weight")  # noqa: B009
@@ -85,7 +85,7 @@ def counting() -> Iterator[None]:
         registry.learners[NAME]
     except ValueError:
         registry.learners.add(NAME, SPEC, "the chaos tests")
-    with mock.patch.object(Evaluator, "rows", _rows):
+    with mock.patch.object(Evaluator, "rows", made_up_rows):
         yield
 
 

@@ -31,7 +31,7 @@ Hook = Callable[[Operation], None]
 """Called before an operation; an `OSError` that it raises is that of the disk."""
 
 
-class CutShort(Exception):
+class CutShortError(Exception):
     """Raised by a hook to let half of a write be done, and then fail.
 
     Args:
@@ -59,7 +59,7 @@ class _File(io.FileIO):
         content = bytes(data)
         try:
             self._hook(Operation("write", self._path, content))
-        except CutShort as cut:
+        except CutShortError as cut:
             super().write(content[: len(content) // 2])
             raise cut.error() from None
         return super().write(content)
@@ -176,6 +176,6 @@ class Fault:
         self.happened = True
         at_open_file = operation.kind in ("write", "read", "sync")
         if operation.kind == "write" and full:
-            raise CutShort(lambda: OSError(self.error, os.strerror(self.error)))
+            raise CutShortError(lambda: OSError(self.error, os.strerror(self.error)))
         where = () if at_open_file else (operation.path,)
         raise OSError(self.error, os.strerror(self.error), *where)

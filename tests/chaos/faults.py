@@ -6,7 +6,7 @@ import random
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +77,7 @@ def _publish(directory: Path) -> None:
     """Keep the run, with fresh episodes that nobody played."""
     fresh = [{"step": 120, "team_limit": 3, "mode": "greedy", "mean_return": 2.5, "agent": "last"}]
     run = StoredRun(directory / "run", counter.config())
-    with mock.patch.object(kept_runs, "fresh_evaluations", lambda _: fresh):
+    with mock.patch.object(kept_runs, "fresh_evaluations", return_value=fresh):
         kept_runs.publish(run, directory / "results")
 
 
@@ -142,7 +142,9 @@ def undisturbed(job: Job, scratch: Path) -> tuple[dict[str, bytes], list[Operati
     return contents(root), journal.operations, root
 
 
-def lose_power(job: Job, scratch: Path, found: Found, until: float, seed: int) -> bool:
+def lose_power(
+    job: Job, scratch: Path, found: Found, until: float, seed: int = 0, most: int | None = None
+) -> bool:
     """Do a job on a disk whose power fails after every operation, and go on.
 
     Args:
@@ -151,6 +153,7 @@ def lose_power(job: Job, scratch: Path, found: Found, until: float, seed: int) -
         found: Where to note what is found.
         until: When to stop.
         seed: Decides the order, and what is random.
+        most: The largest number of cases; all of them if it is None.
 
     Returns:
         Whether there was time for all of it.
@@ -164,7 +167,7 @@ def lose_power(job: Job, scratch: Path, found: Found, until: float, seed: int) -
     cases = [(end, loss) for end in range(len(changes) + 1) for loss in LOSSES]
     random.Random(seed).shuffle(cases)
     seen: set[int] = set()
-    for end, loss in cases:
+    for end, loss in cases[:most]:
         if time.monotonic() > until:
             return False
         state = PoweredDisk(root, [*before, *changes[:end]]).after(loss, seed + end)
@@ -196,7 +199,7 @@ def _as_operations(root: Path) -> Iterator[Operation]:
 
 
 def fail(
-    job: Job, scratch: Path, found: Found, until: float, errors: Sequence[int] = ERRORS
+    job: Job, scratch: Path, found: Found, until: float, seed: int = 0, most: int | None = None
 ) -> bool:
     """Do a job on a disk that fails at one operation, at every one of them, and go on.
 
@@ -205,15 +208,16 @@ def fail(
         scratch: A directory that does not exist.
         found: Where to note what is found.
         until: When to stop.
-        errors: The numbers of the errors.
+        seed: Decides the order.
+        most: The largest number of cases; all of them if it is None.
 
     Returns:
         Whether there was time for all of it.
     """
     reference, operations, root = undisturbed(job, scratch / "whole")
-    cases = [(at, error) for at in range(len(operations)) for error in errors]
-    random.Random(0).shuffle(cases)
-    for at, error in cases:
+    cases = [(at, error) for at in range(len(operations)) for error in ERRORS]
+    random.Random(seed).shuffle(cases)
+    for at, error in cases[:most]:
         if time.monotonic() > until:
             return False
         shutil.rmtree(root)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chaos.disk import CutShort, Operation, watched
+from chaos.disk import CutShortError, Operation, watched
 from chaos.workloads import Workload, contents, differing, repeated_steps
 
 POLL = 0.002
@@ -23,6 +23,10 @@ MOST_KILLS = 6
 MOST_OPERATIONS = 80
 """A process that kills itself does so before one of so many operations on files."""
 TIMEOUT = 600.0
+ANY_TIME, TRAINING, OPERATION = "any time", "while it trains", "operation"
+KILLS = (ANY_TIME, TRAINING, OPERATION, "driver killed")
+"""When a process is killed, as in the names of what is counted: at any time of its life; while it
+trains; by itself, at an operation on a file; and a command with processes of its own."""
 
 
 @dataclass
@@ -40,7 +44,7 @@ class KillSelf:
         number, self.count = self.count, self.count + 1
         if number == self.at:
             if operation.kind == "write":
-                raise CutShort(_kill_self)
+                raise CutShortError(_kill_self)
             _kill_self()
 
 
@@ -159,7 +163,7 @@ class Victim:
         directory = self.scratch / f"run-{self.number}"
         what = f"{self.workload.name}, run {self.number} of seed {self.seed}"
         for _ in range(MOST_KILLS):
-            kind = self.rng.choices(("any time", "while it trains", "operation"), (1, 2, 1))[0]
+            kind = self.rng.choices((ANY_TIME, TRAINING, OPERATION), (1, 2, 1))[0]
             code = self._kill(kind, directory)
             if code == -signal.SIGKILL:
                 found.count(f"{self.workload.name}: {kind}")
@@ -186,7 +190,7 @@ class Victim:
 
     def _kill(self, kind: str, directory: Path) -> int:
         """Start or continue the run and kill it; return how it ended."""
-        if kind == "operation":
+        if kind == OPERATION:
             hook = KillSelf(self.rng.randrange(MOST_OPERATIONS))
 
             def work() -> None:
@@ -196,7 +200,7 @@ class Victim:
             return wait_for(fork(work, self.log))
         before = _signature(directory)
         child = fork(lambda: self.workload.go_on(directory), self.log)
-        if kind == "any time":
+        if kind == ANY_TIME:
             moment = time.monotonic() + self.rng.uniform(0, self.life)
         else:
             while (code := ended(child)) is None and _signature(directory) == before:
