@@ -52,15 +52,15 @@ class Counter:
     def init(self, key: Any, env: Any) -> Any:
         return {"policy": Weights(jnp.zeros(300), env.interface), "key": key}
 
-    def update(self, env: Any, train_state: Any) -> Any:
+    def update(self, env: Any, state: Any) -> Any:
         del env
-        key, own = jax.random.split(train_state["key"])
-        policy = train_state["policy"]
+        key, own = jax.random.split(state["key"])
+        policy = state["policy"]
         after = Weights(policy.weight + jax.random.normal(own, (300,)), policy.interface)
         return {"policy": after, "key": key}, {"total": Mean.of(jnp.sum(after.weight))}
 
-    def policy(self, train_state: Any) -> Any:
-        return train_state["policy"]
+    def policy(self, state: Any) -> Any:
+        return state["policy"]
 
     def policy_template(self, interface: Interface) -> Any:
         return Weights(jnp.zeros(300), interface)

@@ -19,7 +19,6 @@ from chaos.kills import KILLS, Found
 from chaos.workloads import contents, differing, repeated_steps
 from dropin.core import registry
 from dropin.core.specs import ExperimentSpec
-from dropin.evaluation.statistics import estimate
 from dropin.experiments import CompletedRuns, ExperimentResult, Grid, Sheet
 from dropin.experiments.results import format_interval
 from dropin.training.evaluator import Evaluator
@@ -43,7 +42,7 @@ def _result(runs: CompletedRuns) -> ExperimentResult:
         for run in group
         for row in run.evaluations
     ]
-    rows = [(counter.NAME, format_interval(estimate(returns)))]
+    rows = [(counter.NAME, format_interval(returns))]
     return ExperimentResult(sheets=[Sheet("Counted", ("learner", "mean"), rows)])
 
 

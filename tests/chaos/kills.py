@@ -145,6 +145,7 @@ class Victim:
         self.log = self.scratch / "log.txt"
         whole = self.scratch / "whole"
         self.scratch.mkdir(parents=True)
+        begin = work = 0.0
         for _ in range(2):  # The first one compiles.
             shutil.rmtree(whole, ignore_errors=True)
             begin, work = time.monotonic(), 0.0

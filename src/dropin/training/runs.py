@@ -1,7 +1,5 @@
 """The training loop: compiled chunks of about a second, and what Python does between them."""
 
-import errno
-import os
 import shlex
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -249,11 +247,6 @@ class Runs:
         Args:
             evaluate: Whether to evaluate the agents as well.
         """
-        for run in self._runs:
-            # Not made anew: what was moved or removed meanwhile would come back as a part of a run.
-            if not run.files.exists:
-                path = str(run.files.path / "run.json")
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         for run, state in zip(self._runs, self._states(), strict=True):
             agent = self.agent(state)
             if evaluate:
