@@ -9,7 +9,7 @@ KEPT := docs/results/campaign docs/results/learning
 OPTIMISED := tests/test_compiled_and_eager.py tests/training/test_update.py
 export JAX_PLATFORMS ?= cpu
 
-.PHONY: demo test test-slow test-optimised golden lint format types imports bench docs campaign results clean
+.PHONY: demo test test-slow test-optimised chaos golden lint format types imports bench docs campaign results clean
 
 # Two runs side by side, one a core; interrupted, the same command goes on.
 demo: $(APP)
@@ -29,6 +29,10 @@ test-optimised: $(DEV)
 test-slow: $(DEV)
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder \
 	--jaxtyping-packages=dropin,shape_checks.check
+
+# Kills, loss of power and faults of the disk; prints what was tried and found.
+chaos: $(DEV)
+	PYTHONPATH=tests $(BIN)/python -m chaos --minutes $(or $(MINUTES),10)
 
 # Whether the library still computes what it computed when tests/golden/values.json was recorded.
 golden: $(DEV)

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from dropin.core.arrays import from_arrays, to_arrays
 from dropin.core.errors import InputError
-from dropin.core.files import checksum, read_arrays, read_json, write, write_arrays
+from dropin.core.files import (
+    checksum,
+    make_directory,
+    names_in,
+    read_arrays,
+    read_json,
+    remove_unfinished,
+    write,
+    write_arrays,
+)
 
 ARRAYS = {"a": np.arange(6, dtype=np.int32).reshape(2, 3), "b": np.array([0.5, np.nan], np.float32)}
 ABOUT = {"kind": "test", "list": [1, 2]}
@@ -140,3 +149,32 @@ def test_a_description_that_is_no_json_is_refused(tmp_path):
     (tmp_path / "f").write_bytes(safetensors.numpy.save({}, metadata))
     with pytest.raises(InputError, match="damaged or not a file of Dropin"):
         read_arrays(tmp_path / "f")
+
+
+def test_a_failed_write_names_the_file_and_not_the_temporary_one(path, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dropin.core.files.os.fsync", full)
+    with pytest.raises(OSError, match="No space") as error:
+        write(path, b"new")
+    assert error.value.filename == str(path)
+
+
+def test_the_names_of_new_directories_are_synced(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr("dropin.core.files.sync_directory", synced.append)
+    make_directory(tmp_path / "a" / "b")
+    make_directory(tmp_path / "a" / "b")
+    assert synced == [tmp_path, tmp_path / "a"]
+
+
+def test_only_what_was_not_finished_is_removed(tmp_path):
+    names = [".a.json.12.tmp", ".b.json.3.tmp", ".a.tmp", "a.json.12.tmp", "a.json"]
+    for name in names:
+        (tmp_path / name).touch()
+    remove_unfinished(tmp_path, "a.")
+    assert names_in(tmp_path) == sorted(set(names) - {".a.json.12.tmp"})
+    remove_unfinished(tmp_path)
+    assert names_in(tmp_path) == sorted(set(names) - {".a.json.12.tmp", ".b.json.3.tmp"})
+    assert names_in(tmp_path / "nowhere") == []

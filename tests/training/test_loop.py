@@ -45,6 +45,15 @@ def cut_back(directory, step):
             files.checkpoint(later).unlink()
 
 
+def contents(directory):
+    """The files that a user sees."""
+    return {
+        path.relative_to(directory): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file() and not path.name.startswith(".")
+    }
+
+
 def same(one, two):
     """Whether two runs ended with the same bits."""
     for name in ("metrics.csv", "evaluation.csv", "agent.safetensors"):
@@ -115,8 +124,17 @@ def test_a_killed_run_goes_on_to_the_same_bits(finished, copy):
 
 def test_a_run_killed_before_its_first_checkpoint_starts_anew(finished, copy):
     shutil.rmtree(copy / "checkpoints")
+    RunDirectory(copy).truncate_tables(0)
     resume_run(copy, report="none")
     same(finished, copy)
+
+
+def test_results_without_checkpoints_are_not_thrown_away(copy):
+    shutil.rmtree(copy / "checkpoints")
+    before = contents(copy)
+    with pytest.raises(InputError, match=r"results up to step 120 but no checkpoint: put .*points"):
+        resume_run(copy, report="none")
+    assert contents(copy) == before
 
 
 class CtrlC(Reporter):

@@ -11,8 +11,8 @@ import pytest
 from tiny_recipe import Tiny
 
 import dropin
-from dropin.core.errors import InputError
-from dropin.core.files import read_arrays, read_json
+from dropin.core.errors import InputError, StoppedError
+from dropin.core.files import locked, read_arrays, read_json
 from dropin.games.lbf import learned
 from dropin.teams.weights import load_weights
 from dropin.zoo import RECIPES, make_recipe
@@ -35,6 +35,7 @@ def test_a_recipe_writes_weights_and_a_card(tmp_path, capsys):
     assert measurement["n"] == 3
     assert "step 50 of 50" in capsys.readouterr().out
     assert sorted(each.name for each in weights.parent.iterdir()) == [
+        ".tiny.lock",
         "tiny.doubled.safetensors",
         "tiny.json",
         "tiny.safetensors",
@@ -125,3 +126,41 @@ def test_missing_and_damaged_weights_name_the_recipe(lbf_weights):
 def test_weights_are_read_only_when_they_are_needed(lbf_weights):
     assert not lbf_weights.exists()
     assert dropin.make("lbf", types=["H4", "H6"]).team.pool.names == ("H4", "H6")
+
+
+def test_a_recipe_killed_between_its_last_files_is_finished(tmp_path, monkeypatch):
+    whole, card = run_recipe(Tiny(), tmp_path / "whole")
+
+    def killed(path, value):
+        raise SystemError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dropin.zoo.recipe.write_json", killed)
+        with pytest.raises(SystemError):
+            run_recipe(Tiny(), tmp_path / "parts")
+    left = tmp_path / "parts" / "lbf" / ".tiny.safetensors.17.tmp"
+    left.touch()
+    weights, again = run_recipe(Tiny(), tmp_path / "parts")
+    assert weights.read_bytes() == whole.read_bytes()
+    assert again.read_bytes() == card.read_bytes()
+    assert not left.exists()
+    assert not weights.with_suffix(".state.safetensors").exists()
+
+
+def test_two_processes_cannot_train_a_recipe_in_one_directory(tmp_path):
+    with (
+        locked(tmp_path / "lbf" / ".tiny.lock", ""),
+        pytest.raises(InputError, match=r"Another process is training lbf/tiny in"),
+    ):
+        run_recipe(Tiny(), tmp_path)
+
+
+def test_a_full_disk_stops_a_recipe_with_a_sentence(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dropin.core.files.os.fsync", full)
+        with pytest.raises(StoppedError, match=r"cannot be read or written: No space.* same c"):
+            run_recipe(Tiny(), tmp_path)
+    run_recipe(Tiny(), tmp_path)

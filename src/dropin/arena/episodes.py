@@ -1,6 +1,7 @@
 """Recorded episodes as arrays, for analysis and imitation, and as tables in files."""
 
 import csv
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from dropin.arena.recording import (
 )
 from dropin.core.config import PlainDict
 from dropin.core.errors import InputError, MissingExtraError
+from dropin.core.files import write
 
 __all__ = ["Episode", "export_csv", "export_parquet", "load_episodes"]
 
@@ -225,10 +227,11 @@ def export_csv(episodes: Sequence[Episode], path: str | Path) -> None:
         path: The file; one that exists is replaced.
     """
     table = _table(episodes)
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(table)
-        writer.writerows(zip(*table.values(), strict=True))
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(table)
+    writer.writerows(zip(*table.values(), strict=True))
+    write(Path(path), text.getvalue().encode())
 
 
 def export_parquet(episodes: Sequence[Episode], path: str | Path) -> None:
@@ -246,4 +249,6 @@ def export_parquet(episodes: Sequence[Episode], path: str | Path) -> None:
         import pyarrow.parquet
     except ImportError:
         raise MissingExtraError("Writing Parquet files", "parquet") from None
-    pyarrow.parquet.write_table(pyarrow.table(_table(episodes)), str(path))
+    content = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(_table(episodes)), content)
+    write(Path(path), content.getvalue())

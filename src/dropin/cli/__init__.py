@@ -86,7 +86,8 @@ def main(args: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except OSError as error:
-        print(f"dropin: {error.filename or 'A file'}: {error.strerror}.", file=sys.stderr)
+        sentence = f"{error.filename or 'A file'} cannot be read or written: {error.strerror}."
+        print(f"dropin: {sentence} Mend this and give the command again.", file=sys.stderr)
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

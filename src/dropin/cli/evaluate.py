@@ -56,7 +56,8 @@ def evaluate(
     from dropin.agents import agent_path
     from dropin.evaluation.evaluate import evaluate as run_evaluation
     from dropin.evaluation.evaluate import names_agent
-    from dropin.training.run_directory import run_env, runs_in, runs_of_one_kind
+    from dropin.training.run_directory import run_env, runs_in
+    from dropin.training.sets_of_runs import runs_of_one_kind
 
     options = not_none(
         rules=rules,

@@ -1,6 +1,7 @@
 """Train, or resume training."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -120,10 +121,10 @@ def train(
         try:
             run_all(jobs, report)
         except KeyboardInterrupt:
-            print(f"Continue with: dropin train --resume {whole}")
+            print(f"Continue with: dropin train --resume {shlex.quote(str(whole))}")
             raise
     if report != "json":
-        print(f"Done. Draw the learning curve with: dropin plot {whole}")
+        print(f"Done. Draw the learning curve with: dropin plot {shlex.quote(str(whole))}")
 
 
 def _create(
@@ -131,7 +132,7 @@ def _create(
 ) -> tuple[list[Path], Path]:
     """Create the directories of new runs; also return the one that holds them all."""
     from dropin.training.config import RunConfig, default_run_directory, run_config
-    from dropin.training.run_directory import create_runs
+    from dropin.training.sets_of_runs import create_runs
 
     values = merge(run_config(changes["game"], changes["learner"]).to_dict(), changes)
     configs = [RunConfig.from_dict(values)]

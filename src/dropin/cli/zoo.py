@@ -1,6 +1,5 @@
 """`dropin zoo`: the learned teammates, prey and agents, and how to train them again."""
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -104,11 +103,12 @@ def _train_agent(name: str, seed: int, directory: Path, run: Path | None, *, ins
 
 def _put(files: Mapping[Path, Path], *, install: bool) -> None:
     """Print the files that were made, and copy each to its place in the package."""
+    from dropin.core.files import write
+
     for made, installed in files.items():
         print(made)
         if install:
-            installed.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(made, installed)
+            write(installed, made.read_bytes())
             print(f"is installed in place of {installed.name}.")
 
 

@@ -1,9 +1,13 @@
 """Files that are whole or not there: atomic writes, and arrays with a checksum (safetensors)."""
 
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +21,13 @@ from dropin.core.errors import InputError
 __all__ = [
     "checksum",
     "file_checksum",
+    "locked",
+    "make_directory",
+    "names_in",
+    "naming",
     "read_arrays",
     "read_json",
+    "remove_unfinished",
     "sync_directory",
     "write",
     "write_arrays",
@@ -26,6 +35,10 @@ __all__ = [
 ]
 
 _KEY = "dropin"
+_UNFINISHED = re.compile(r"\.(?P<name>.+)\.\d+\.tmp")
+"""The names under which files are written before they are renamed."""
+_LOCK_POLL = 0.5
+"""Seconds between two attempts to lock."""
 
 
 def write(path: Path, data: bytes) -> None:
@@ -34,18 +47,111 @@ def write(path: Path, data: bytes) -> None:
     Args:
         path: The file; one that exists is replaced, missing directories are created.
         data: Its content.
+
+    Raises:
+        OSError: If it cannot be written; it names the file, which is as it was before.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        with naming(path):
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        sync_directory(path.parent)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let errors of the file system name a file, which those of an open file do not.
+
+    Args:
+        path: The file that the user knows, instead of a temporary one.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory and those above it, so that their names survive a crash.
+
+    Args:
+        path: The directory; nothing happens if it exists.
+    """
+    missing = []
+    for each in (path, *path.parents):
+        if each.exists():
+            break
+        missing.append(each)
+    for each in reversed(missing):
+        each.mkdir(exist_ok=True)
+        with suppress(PermissionError):  # One may be allowed to write in a directory, not to read.
+            sync_directory(each.parent)
+
+
+def names_in(directory: Path) -> list[str]:
+    """Return the names in a directory, in order; none if it does not exist.
+
+    Unlike `Path.glob`, it does not take a directory that cannot be read for an empty one.
+    """
+    try:
+        return sorted(os.listdir(directory))
+    except FileNotFoundError:
+        return []
+
+
+def remove_unfinished(directory: Path, start: str = "") -> None:
+    """Remove what killed processes have left of files that they were writing.
+
+    No other process may be writing these files.
+
+    Args:
+        directory: The directory; it need not exist.
+        start: Only what would have become a file whose name starts so.
+    """
+    for each in names_in(directory):
+        found = _UNFINISHED.fullmatch(each)
+        if found and found["name"].startswith(start):
+            (directory / each).unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: Path, refusal: str, wait: float = 0.0) -> Iterator[None]:
+    """Hold a lock that no other process can have at the same time; it ends with the process.
+
+    Args:
+        path: The lock's file; missing directories are created.
+        refusal: The sentence for the user if another process holds the lock.
+        wait: Seconds to wait for that process.
+
+    Raises:
+        InputError: If another process still holds the lock.
+    """
+    make_directory(path.parent)
+    handle = os.open(path, os.O_CREAT | os.O_RDWR)
+    until = time.monotonic() + wait
+    try:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise InputError(refusal) from None
+            except OSError as error:  # As file systems that know no locks say.
+                raise OSError(error.errno, error.strerror, str(path)) from None
+            time.sleep(_LOCK_POLL)
+        yield
     finally:
-        temporary.unlink(missing_ok=True)
-    sync_directory(path.parent)
+        os.close(handle)
 
 
 def file_checksum(path: Path) -> str:
@@ -57,7 +163,8 @@ def sync_directory(path: Path) -> None:
     """Sync a directory, so that the names of its files survive a crash."""
     handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        with naming(path):
+            os.fsync(handle)
     finally:
         os.close(handle)
 

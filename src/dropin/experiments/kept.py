@@ -111,6 +111,7 @@ def publish(run: StoredRun, results: Path) -> Path:
     if files.exists:
         if identity(files.config()) != identity(run.config):
             raise InputError(f"{directory} holds a run of other settings than {run.path}.")
+        (directory / FAILURE).unlink(missing_ok=True)
         return directory
     if fresh := fresh_evaluations(run):
         write_table(directory / "fresh.csv", [_thin(row) for row in fresh])

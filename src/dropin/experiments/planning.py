@@ -366,7 +366,7 @@ def _new_path(config: RunConfig, home: Path, same: Sequence[StoredRun]) -> Path:
     name = f"{config.game}-{config.learner}-{config.rules}-{config.team_limit}-{identity(config)}"
     paths = (home / "runs" / (name if number == 1 else f"{name}-{number}") for number in count(1))
     taken = {run.path for run in same}
-    return next(path for path in paths if path not in taken and not path.exists())
+    return next(path for path in paths if path not in taken and RunDirectory(path).is_free)
 
 
 def estimate_seconds(config: RunConfig) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from dropin.core.config import PlainDict
 from dropin.core.errors import MissingExtraError
+from dropin.core.files import write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -177,5 +179,6 @@ def _figure(
 def _save(figure: "Figure", path: Path, note: str) -> None:
     if note:
         figure.suptitle(note, fontsize=9, color="0.35")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    picture = BytesIO()
+    figure.savefig(picture, format=path.suffix.removeprefix(".") or None)
+    write(path, picture.getvalue())

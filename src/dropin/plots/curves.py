@@ -9,7 +9,8 @@ from dropin.evaluation.curves import Curve, select_rows
 from dropin.evaluation.published import PublishedCurve
 from dropin.plots.charts import Line, Panel, draw_panels
 from dropin.training.config import STRANGERS
-from dropin.training.run_directory import RunDirectory, runs_of_one_kind
+from dropin.training.run_directory import RunDirectory
+from dropin.training.sets_of_runs import runs_of_one_kind
 from dropin.training.tables import ESTIMATORS, read_table
 
 __all__ = ["MIN_RUNS_FOR_BAND", "curve_line", "draw_curves", "published_line", "read_curves"]

@@ -1,6 +1,7 @@
 """Pictures and GIFs of the states of any game. Needs the extra `plot`."""
 
 from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from dropin.core import registry
 from dropin.core.errors import InputError
+from dropin.core.files import write
 from dropin.core.observation import TimeStep
 from dropin.env import AnyEnv, AnyEnvState
 from dropin.games.drawing import Canvas, Renderer
@@ -94,10 +96,9 @@ def save_gif(env: AnyEnv, frames: Iterable[Frame], path: Path, seconds: float = 
     if not pictures:
         raise InputError("A GIF needs at least one frame.")
     durations = [int(seconds * 1000)] * (len(pictures) - 1) + [LAST_FRAME_MS]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".part")
+    gif = BytesIO()
     pictures[0].save(
-        unfinished,
+        gif,
         "GIF",
         save_all=True,
         append_images=pictures[1:],
@@ -105,4 +106,4 @@ def save_gif(env: AnyEnv, frames: Iterable[Frame], path: Path, seconds: float = 
         loop=0,
         disposal=1,
     )
-    unfinished.replace(path)
+    write(path, gif.getvalue())

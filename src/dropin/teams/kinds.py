@@ -92,7 +92,13 @@ def _is_list(value: object) -> bool:
 
 
 def make_closed(rules: str, game: Any, slots: int) -> Closed:
-    """Return a team that never changes."""
+    """Return a team that never changes.
+
+    Args:
+        rules: Unused.
+        game: Unused.
+        slots: Unused.
+    """
     del rules, game, slots
     return Closed()
 

@@ -20,14 +20,9 @@ from dropin.training.config import (
     run_config,
 )
 from dropin.training.reporters import Reporter, screen_reporter
-from dropin.training.run_directory import (
-    Keep,
-    RunDirectory,
-    create_runs,
-    differences_of_runs,
-    runs_in,
-)
+from dropin.training.run_directory import Keep, RunDirectory, runs_in
 from dropin.training.runs import Runs
+from dropin.training.sets_of_runs import create_runs, differences_of_runs
 
 __all__ = ["interruptible", "resume_run", "resume_together", "train", "train_together"]
 
@@ -236,23 +231,25 @@ def _resumable(files: RunDirectory, env: AnyEnv | None) -> RunConfig:
 def _finish(runs: Runs, reporter: Reporter, wait: float = 0.0) -> list[Agent]:
     """Take runs to their end."""
     use_cache()
-    hint = f"Continue with: dropin train --resume {runs.path}{' --together' * runs.together}"
-    with ExitStack() as stack:
-        for run in runs:
-            stack.enter_context(run.files.locked(wait))
-        stack.enter_context(reporter)
-        interrupted = stack.enter_context(interruptible())
-        try:
+    hint = f"Continue with: {runs.command}"
+    try:
+        with ExitStack() as stack:
+            for run in runs:
+                stack.enter_context(run.files.locked(wait))
+            stack.enter_context(reporter)
+            interrupted = stack.enter_context(interruptible())
             runs.open(reporter)
             done = runs.train(interrupted)
-        except OSError as error:
-            raise StoppedError(
-                f"The run stopped, since {error.filename or runs.path} cannot be written:"
-                f" {error.strerror}. {hint}"
-            ) from None
-        if not done:
-            reporter.say(f"Saved at step {runs.step:,}. {hint}")
-            raise KeyboardInterrupt
+            if not done:
+                reporter.say(f"Saved at step {runs.step:,}. {hint}")
+                raise KeyboardInterrupt
+    except BrokenPipeError:
+        raise StoppedError(f"The run stopped, since nobody reads its reports. {hint}") from None
+    except OSError as error:
+        raise StoppedError(
+            f"The run stopped, since {error.filename or runs.path} cannot be read or written:"
+            f" {error.strerror}. {hint}"
+        ) from None
     return [load_agent(run.files.agent) for run in runs]
 
 

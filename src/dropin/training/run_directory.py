@@ -8,12 +8,11 @@ agents/                  the agent of every checkpoint, if these are kept
 agent.safetensors        the agent of the latest checkpoint
 """
 
-import fcntl
 import os
-import time
+import re
+import shlex
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,11 +21,19 @@ from dropin.core import registry
 from dropin.core.arrays import array_paths, from_arrays, to_arrays
 from dropin.core.config import PlainDict, PlainMapping, differences
 from dropin.core.errors import InputError
-from dropin.core.files import read_arrays, read_json, write_arrays, write_json
+from dropin.core.files import (
+    locked,
+    names_in,
+    read_arrays,
+    read_json,
+    remove_unfinished,
+    write_arrays,
+    write_json,
+)
 from dropin.core.formats import RUN_FORMAT, check_format, upgrade_run_config
 from dropin.env import AnyEnv
 from dropin.training.chunk import RunState
-from dropin.training.config import NOT_IDENTITY, RunConfig
+from dropin.training.config import RunConfig
 from dropin.training.provenance import machine, versions
 from dropin.training.tables import Table
 
@@ -36,11 +43,8 @@ __all__ = [
     "KeepRule",
     "RunDirectory",
     "check_keep",
-    "create_runs",
-    "differences_of_runs",
     "run_env",
     "runs_in",
-    "runs_of_one_kind",
 ]
 
 KeepRule = int | Literal["all", "agents"]
@@ -66,13 +70,20 @@ class RunDirectory:
         """Whether there is a run."""
         return (self.path / "run.json").exists()
 
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing is there, or an empty directory; names that start with a dot are none."""
+        return (self.path.is_dir() and not self._names()) or not os.path.lexists(self.path)
+
+    def _names(self) -> list[str]:
+        return [name for name in names_in(self.path) if not name.startswith(".")]
+
     def check_free(self) -> None:
         """Raise `InputError` if the directory holds anything."""
-        if self.path.exists() and (not self.path.is_dir() or any(self._visible())):
-            hint = f", or resume the run with: dropin train --resume {self.path}"
-            raise InputError(
-                f"{self.path} exists already: give another directory{hint if self.exists else ''}."
-            )
+        if not self.is_free:
+            resume = f"dropin train --resume {shlex.quote(str(self.path))}"
+            hint = f", or resume the run with: {resume}" if self.exists else ""
+            raise InputError(f"{self.path} exists already: give another directory{hint}.")
 
     def create(self, config: RunConfig, keep: Keep = None) -> None:
         """Write the settings of a new run.
@@ -86,15 +97,17 @@ class RunDirectory:
         """
         self.check_free()
         check_keep(keep)
-        self.path.mkdir(parents=True, exist_ok=True)
-        values = {
+        write_json(self.path / "run.json", self._about(config, keep))
+
+    def _about(self, config: RunConfig, keep: Keep) -> PlainDict:
+        """Return the content of run.json for a new run."""
+        return {
             "format": RUN_FORMAT,
             "config": config.to_dict(),
             "versions": versions(),
             "machine": machine(),
             "keep": keep or DEFAULT_KEEP,
         }
-        write_json(self.path / "run.json", values)
 
     def keep(self, given: Keep) -> KeepRule:
         """Return how many checkpoints to keep from now on; as before if nothing is given."""
@@ -103,9 +116,6 @@ class RunDirectory:
         if given is not None and given != stored.get("keep"):
             write_json(self.path / "run.json", stored | {"keep": given})
         return given or stored.get("keep", DEFAULT_KEEP)
-
-    def _visible(self) -> Iterator[Path]:
-        return (each for each in self.path.iterdir() if not each.name.startswith("."))
 
     def _read(self) -> PlainDict:
         """Return the content of run.json."""
@@ -137,6 +147,16 @@ class RunDirectory:
         stored = self._read()
         return {name: stored.get(name) for name in ("versions", "machine")}
 
+    def is_just_created(self, config: RunConfig, keep: Keep = None) -> bool:
+        """Return whether there is nothing but the settings of a new run, and they are these.
+
+        Args:
+            config: The settings.
+            keep: How many checkpoints to keep.
+        """
+        stored = self._names() == ["run.json"] and self._read()
+        return bool(stored) and stored == self._about(config, keep)
+
     def check_resumable(self) -> None:
         """Raise `InputError` if the run is too old to be resumed, by its format or its game."""
         path = self.path / "run.json"
@@ -167,8 +187,7 @@ class RunDirectory:
                 stacklevel=2,
             )
 
-    @contextmanager
-    def locked(self, wait: float = 0.0) -> Iterator[None]:
+    def locked(self, wait: float = 0.0) -> AbstractContextManager[None]:
         """Keep other processes from training in this directory.
 
         Args:
@@ -177,21 +196,12 @@ class RunDirectory:
         Raises:
             InputError: If another process is still training there.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR)
-        until = time.monotonic() + wait
-        try:
-            while True:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except OSError:
-                    if time.monotonic() >= until:
-                        raise InputError(f"Another process is training in {self.path}.") from None
-                time.sleep(0.5)
-            yield
-        finally:
-            os.close(handle)
+        return locked(self.path / ".lock", f"Another process is training in {self.path}.", wait)
+
+    def remove_unfinished(self) -> None:
+        """Remove what killed processes have left of files that they were writing."""
+        for each in (self.path, self.checkpoints, self.agents):
+            remove_unfinished(each)
 
     def steps(self) -> list[int]:
         """Return the steps of the checkpoints, in order."""
@@ -242,15 +252,17 @@ class RunDirectory:
         write_arrays(self.checkpoint(step), arrays, {**about, "policy_arrays": policy_arrays})
         save_agent(agent, self.agent, step=step)
 
-    def prune(self, keep: KeepRule) -> None:
+    def prune(self, keep: KeepRule, step: int) -> None:
         """Remove the oldest checkpoints.
 
         Args:
             keep: How many checkpoints to keep.
+            step: The step of the latest good one. Damaged ones after it do not count.
         """
         if keep != "all":
-            for old in self.steps()[: -(DEFAULT_KEEP if keep == "agents" else keep)]:
-                self.checkpoint(old).unlink()
+            good = [each for each in self.steps() if each <= step]
+            for old in good[: -(DEFAULT_KEEP if keep == "agents" else keep)]:
+                self.checkpoint(old).unlink(missing_ok=True)
 
     def read(self, step: int, template: RunState) -> RunState:
         """Read the checkpoint of a step.
@@ -268,6 +280,21 @@ class RunDirectory:
             raise InputError(f"{path} is not the checkpoint of step {step}.")
         own = {name: each for name, each in arrays.items() if name[:7] != "policy."}
         return from_arrays(template, own, path)
+
+    def clear_tables(self) -> None:
+        """Remove the rows of a run that ended before its first checkpoint.
+
+        Raises:
+            InputError: If there is more than that: the checkpoints have been lost.
+        """
+        last = max(self.metrics.last_step, self.evaluation.last_step)
+        if last > 0:
+            raise InputError(
+                f"{self.path} has results up to step {last:,} but no checkpoint: put"
+                f" {self.checkpoints} back, or start the run anew in another directory."
+            )
+        self.metrics.clear()
+        self.evaluation.clear()
 
     def truncate_tables(self, step: int) -> None:
         """Remove all rows of the tables after a step."""
@@ -300,8 +327,8 @@ def _name(step: int) -> str:
 
 
 def _steps(directory: Path) -> list[int]:
-    names = [each.stem.removeprefix("step-") for each in directory.glob("step-*.safetensors")]
-    return [int(name) for name in names if name.isdigit()]
+    found = map(re.compile(r"step-([0-9]+)\.safetensors").fullmatch, names_in(directory))
+    return [int(each[1]) for each in found if each]
 
 
 def check_keep(keep: Keep) -> None:
@@ -331,66 +358,6 @@ def run_env(directory: Path, game: str | None = None, **other: Any) -> tuple[Any
     if config.game_change:
         warnings.warn(f"{directory}: {config.game_change}", stacklevel=2)
     return config.make_env(**other), config
-
-
-def create_runs(
-    directories: Sequence[Path], configs: Sequence[RunConfig], keep: Keep = None
-) -> list[RunDirectory]:
-    """Write the settings of new runs, or of none of them if one of the directories is not free.
-
-    Args:
-        directories: The directory of each run.
-        configs: The settings of each run.
-        keep: How many checkpoints to keep.
-
-    Raises:
-        InputError: If one of the directories holds anything.
-    """
-    files = [RunDirectory(each) for each in directories]
-    for each in files:
-        each.check_free()
-    for each, config in zip(files, configs, strict=True):
-        each.create(config, keep)
-    return files
-
-
-def runs_of_one_kind(directory: Path) -> list[Path]:
-    """Return the runs in a directory, which may differ in nothing but their seeds.
-
-    Settings that do not influence what a run learns may differ as well.
-
-    Raises:
-        InputError: If there is no run, or the runs differ in more than their seeds.
-    """
-    runs = runs_in(directory)
-    if not runs:
-        raise InputError(f"There is no run in {directory}: a run has a file run.json.")
-    different = differences_of_runs([RunDirectory(each).config() for each in runs], NOT_IDENTITY)
-    if different:
-        raise InputError(
-            f"The runs in {directory} differ in more than their seeds ({different[0]}): name"
-            " the directory of each kind."
-        )
-    return runs
-
-
-def differences_of_runs(configs: Sequence[RunConfig], may_differ: Sequence[str] = ()) -> list[str]:
-    """Return how runs differ besides their seeds: the first one from the first that differs.
-
-    Args:
-        configs: The settings of the runs.
-        may_differ: Settings that may differ as well.
-    """
-
-    def kind(config: RunConfig) -> PlainDict:
-        values = config.to_dict()
-        return {name: each for name, each in values.items() if name not in ("seed", *may_differ)}
-
-    for other in configs[1:]:
-        different = differences(kind(configs[0]), kind(other))
-        if different:
-            return different
-    return []
 
 
 def runs_in(directory: Path) -> list[Path]:

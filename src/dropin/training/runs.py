@@ -1,5 +1,6 @@
 """The training loop: compiled chunks of about a second, and what Python does between them."""
 
+import shlex
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -96,6 +97,16 @@ class Runs:
         return first.parent if self.together else first
 
     @property
+    def command(self) -> str:
+        """The command that continues the runs."""
+        return f"{self._command_alone}{' --together' * self.together}"
+
+    @property
+    def _command_alone(self) -> str:
+        """The command that continues the runs, each in a process of its own."""
+        return f"dropin train --resume {shlex.quote(str(self.path))}"
+
+    @property
     def updates(self) -> int:
         """Number of updates so far."""
         return int(self._split(self.state.updates)[0])
@@ -145,6 +156,7 @@ class Runs:
             reporter: Where their progress is reported.
         """
         for run in self._runs:
+            run.files.remove_unfinished()
             run.keep = run.files.keep(self._keep)
             run.reporter = reporter
             if self.together:
@@ -161,9 +173,7 @@ class Runs:
     def begin(self) -> None:
         """Make the first state, evaluate it and save it."""
         for run in self._runs:
-            # A run that was killed before its first checkpoint starts anew.
-            run.files.metrics.clear()
-            run.files.evaluation.clear()
+            run.files.clear_tables()
         shapes = self._shapes()
         with ThreadPoolExecutor(1) as pool:
             # Another thread compiles the training program meanwhile: a chunk without updates.
@@ -193,7 +203,7 @@ class Runs:
             )
             raise InputError(
                 f"The runs in {self.path} are not at the same step ({', '.join(where)}): without"
-                f" --together, dropin train --resume {self.path} continues them one by one."
+                f" --together, {self._command_alone} continues them one by one."
             )
         return common
 
@@ -216,6 +226,9 @@ class Runs:
             for run, state in zip(self._runs, self._states(), strict=True):
                 run.files.truncate_tables(step)
                 save_agent(self.agent(state), run.files.agent, step=step)
+            for run in self._runs:
+                # A process that was killed before it did so may have been at the last step.
+                run.files.prune(run.keep, step)
             return
         raise InputError(f"{self.path} has no checkpoint that can be used.")
 
@@ -243,7 +256,7 @@ class Runs:
             run.files.save(state, agent, self.step, run.keep, evaluated=evaluate)
         # Not before all are written: a process that is killed leaves a step that all runs have.
         for run in self._runs:
-            run.files.prune(run.keep)
+            run.files.prune(run.keep, self.step)
 
     def _check_finite(self, nonfinite: NonFinite, updates: int) -> None:
         """Raise `StoppedError` if something was not finite."""
@@ -257,10 +270,7 @@ class Runs:
                     of_seed, who, hint = "", "the run", ""
                     if self.together:
                         of_seed, who = f" of seed {run.seed}", "all runs"
-                        hint = (
-                            " The others can go on without --together:"
-                            f" dropin train --resume {self.path}"
-                        )
+                        hint = f" The others can go on without --together: {self._command_alone}"
                     raise StoppedError(
                         f"{what}{of_seed} was not a finite number at step"
                         f" {number * self.config.steps_per_update:,}; {who} stopped there. The"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dropin.core.config import PlainMapping
-from dropin.core.files import write
+from dropin.core.files import naming, sync_directory, write
 from dropin.core.formats import upgrade_columns
 
 __all__ = ["ESTIMATORS", "Table", "read_table", "write_table"]
@@ -31,24 +31,33 @@ class Table:
         new = not self.path.exists() or self.path.stat().st_size == 0
         columns = list(row) if new else self._columns()
         cells = ["" if row.get(name) is None else row[name] for name in columns]
-        with self.path.open("ab") as file:
+        with naming(self.path), self.path.open("ab") as file:
             file.write(_lines([columns] * new + [cells]))
 
     def _columns(self) -> list[str]:
-        with self.path.open(newline="") as file:
+        with naming(self.path), self.path.open(newline="") as file:
             return next(csv.reader(file))
 
     def sync(self) -> None:
-        """Make sure that all rows are on disk."""
+        """Make sure that all rows are on disk, and that the file keeps its name."""
         if self.path.exists():
-            with self.path.open("rb") as file:
+            with naming(self.path), self.path.open("rb") as file:
                 os.fsync(file.fileno())
+            sync_directory(self.path.parent)
+
+    @property
+    def last_step(self) -> int:
+        """The largest step of a complete row; 0 if there is none."""
+        steps = (row.get("step", "") for row in read_table(self.path))
+        return max((int(step) for step in steps if step.isdecimal()), default=0)
 
     def truncate(self, step: int) -> None:
         """Remove all rows after a step, and a last row that was not written completely."""
         if not self.path.exists():
             return
-        lines = self.path.read_bytes().decode(errors="replace").split("\n")[:-1]
+        with naming(self.path):
+            data = self.path.read_bytes()
+        lines = data.decode(errors="replace").split("\n")[:-1]
         header, *rows = list(csv.reader(lines)) or [[]]
         whole = [row for row in rows if len(row) == len(header)]
         kept = [row for row in whole if row[0].isdigit() and int(row[0]) <= step]
@@ -77,7 +86,9 @@ def read_table(path: Path) -> list[dict[str, str]]:
     """Read the complete rows of a table, with the present names of its columns."""
     if not path.exists():
         return []
-    header, *rows = list(csv.reader(path.read_text(errors="replace").split("\n")[:-1])) or [[]]
+    with naming(path):
+        text = path.read_text(errors="replace")
+    header, *rows = list(csv.reader(text.split("\n")[:-1])) or [[]]
     whole = (row for row in rows if len(row) == len(header))
     return [upgrade_columns(dict(zip(header, row, strict=True))) for row in whole]
 

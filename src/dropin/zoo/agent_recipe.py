@@ -14,7 +14,8 @@ from dropin.policies import RANDOM
 from dropin.training.config import NOT_IDENTITY, RunConfig, run_config
 from dropin.training.loop import resume_run
 from dropin.training.provenance import versions
-from dropin.training.run_directory import RunDirectory, differences_of_runs
+from dropin.training.run_directory import RunDirectory
+from dropin.training.sets_of_runs import differences_of_runs
 from dropin.zoo import AGENT_RECIPES
 from dropin.zoo.recipe import Measurement
 

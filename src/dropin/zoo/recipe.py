@@ -19,8 +19,15 @@ from numpy.typing import ArrayLike
 from dropin._xla.cache import use_cache
 from dropin.core.arrays import from_arrays, to_arrays
 from dropin.core.config import PlainDict, PlainMapping
-from dropin.core.errors import InputError
-from dropin.core.files import file_checksum, read_arrays, write_arrays, write_json
+from dropin.core.errors import InputError, StoppedError
+from dropin.core.files import (
+    file_checksum,
+    locked,
+    read_arrays,
+    remove_unfinished,
+    write_arrays,
+    write_json,
+)
 from dropin.evaluation.statistics import Estimate, estimate
 from dropin.training.loop import interruptible
 from dropin.training.provenance import versions
@@ -153,7 +160,8 @@ def run_recipe(
     """Train and measure a policy; write its weights and its card to a directory.
 
     The train state is saved every `SAVE_INTERVAL` seconds and when the run is interrupted. A run
-    continues from a saved state; the state is removed at the end.
+    continues from a saved state. The state is removed last: as long as it is there, the files are
+    not finished, and they are written again.
 
     Args:
         recipe: The recipe.
@@ -165,9 +173,28 @@ def run_recipe(
         The paths of the weights and of the card.
 
     Raises:
-        InputError: If one of the files exists, or if the saved state is of another recipe or seed.
+        InputError: If one of the files exists, if the saved state is of another recipe or seed, or
+            if another process trains the recipe there.
+        StoppedError: If a file cannot be read or written.
     """
     use_cache()
+    lock = (directory / recipe.name).with_name(f".{recipe.name.rpartition('/')[2]}.lock")
+    try:
+        with locked(lock, f"Another process is training {recipe.name} in {directory}."):
+            return _run_locked(recipe, directory, seed, out)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StoppedError(
+            f"{recipe.name} stopped, since {error.filename or directory} cannot be read or written:"
+            f" {error.strerror}. Mend this and run the same command to continue."
+        ) from None
+
+
+def _run_locked(
+    recipe: Recipe[State, Params], directory: Path, seed: int, out: TextIO | None
+) -> tuple[Path, Path]:
+    """Train and measure a policy, while no other process does; see `run_recipe`."""
 
     def report(sentence: str) -> None:
         print(f"{recipe.name}: {sentence}", file=out or sys.stdout, flush=True)
@@ -175,10 +202,11 @@ def run_recipe(
     weights_path, card_path = (
         directory / f"{recipe.name}.{end}" for end in ("safetensors", "json")
     )
-    for path in (weights_path, card_path):
-        if path.exists():
-            raise InputError(f"{path} exists already: remove it or give another directory.")
     state_path = directory / f"{recipe.name}.state.safetensors"
+    for path in (weights_path, card_path):
+        if path.exists() and not state_path.exists():
+            raise InputError(f"{path} exists already: remove it or give another directory.")
+    remove_unfinished(weights_path.parent, f"{weights_path.stem}.")
     state = _train(recipe, state_path, seed, report)
     report("measuring how well it does")
     params = recipe.policy_params(state)
