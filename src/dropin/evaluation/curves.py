@@ -52,6 +52,8 @@ class Curve:
         values: dict[int, list[float]] = {}
         for run in runs:
             for row in run:
+                if column not in row:
+                    raise InputError(f"{label or 'These runs'}: there is no column {column}.")
                 value = missing_value if row[column] == "" else float(row[column])
                 if value is not None:
                     values.setdefault(int(row["step"]), []).append(value)
@@ -69,7 +71,7 @@ class Curve:
         if len(runs) == 1 and column == MEAN_RETURN:
             rows = {int(row["step"]): row for row in runs[0]}
             self.ci_low, self.ci_high = (
-                [float(rows[step][end]) for step in self.steps] for end in INTERVAL
+                [float(rows[step].get(end) or "nan") for step in self.steps] for end in INTERVAL
             )
         else:
             self.ci_low = [point.low for point in self.points]

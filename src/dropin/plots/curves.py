@@ -10,7 +10,7 @@ from dropin.evaluation.published import PublishedCurve
 from dropin.plots.charts import Line, Panel, draw_panels
 from dropin.training.config import STRANGERS
 from dropin.training.run_directory import RunDirectory, runs_of_one_kind
-from dropin.training.tables import ESTIMATORS, read_table
+from dropin.training.tables import ESTIMATORS, EVALUATION_COLUMNS, read_table
 
 __all__ = ["MIN_RUNS_FOR_BAND", "curve_line", "draw_curves", "published_line", "read_curves"]
 
@@ -42,7 +42,7 @@ def read_curves(
         runs = runs_of_one_kind(directory)
         config = RunDirectory(runs[0]).config()
         limit = config.team_limit if team_limit is None else team_limit
-        tables = [read_table(run / "evaluation.csv") for run in runs]
+        tables = [read_table(run / "evaluation.csv", EVALUATION_COLUMNS) for run in runs]
         at_limit = [select_rows(table, team_limit=limit) for table in tables]
         modes = sorted({row["mode"] for rows in at_limit for row in rows})
         if not modes:

@@ -20,8 +20,8 @@ from typing import Any, Literal
 from dropin.agents import AGENT_FILE, Agent, describe, save_agent
 from dropin.core import registry
 from dropin.core.arrays import array_paths, from_arrays, to_arrays
-from dropin.core.config import PlainDict, PlainMapping, differences
-from dropin.core.errors import InputError
+from dropin.core.config import PlainDict, PlainMapping, differences, misfit
+from dropin.core.errors import InputError, shown
 from dropin.core.files import read_arrays, read_json, write_arrays, write_json
 from dropin.core.formats import RUN_FORMAT, check_format, upgrade_run_config
 from dropin.env import AnyEnv
@@ -102,7 +102,8 @@ class RunDirectory:
         stored = self._read()
         if given is not None and given != stored.get("keep"):
             write_json(self.path / "run.json", stored | {"keep": given})
-        return given or stored.get("keep", DEFAULT_KEEP)
+        check_keep(stored.get("keep"))
+        return given or stored.get("keep") or DEFAULT_KEEP
 
     def _visible(self) -> Iterator[Path]:
         return (each for each in self.path.iterdir() if not each.name.startswith("."))
@@ -112,7 +113,7 @@ class RunDirectory:
         if not self.exists:
             raise InputError(f"{self.path} is not the directory of a run: it has no run.json.")
         stored = read_json(self.path / "run.json")
-        if not isinstance(stored, dict):
+        if not isinstance(stored, dict) or not isinstance(stored.get("versions", {}), dict):
             raise InputError(f"{self.path / 'run.json'} does not describe a run.")
         return stored
 
@@ -301,15 +302,15 @@ def _name(step: int) -> str:
 
 def _steps(directory: Path) -> list[int]:
     names = [each.stem.removeprefix("step-") for each in directory.glob("step-*.safetensors")]
-    return [int(name) for name in names if name.isdigit()]
+    return [int(name) for name in names if name.isascii() and name.isdecimal()]
 
 
 def check_keep(keep: Keep) -> None:
     """Raise `InputError` if it is no number of checkpoints."""
     if isinstance(keep, int) and keep < 1:
         raise InputError(f"Keep {keep} is too small: at least 1 checkpoint is kept.")
-    if isinstance(keep, str) and keep not in ("all", "agents"):
-        raise InputError(f"Keep {keep!r} is not a number of checkpoints, all or agents.")
+    if isinstance(keep, bool) or misfit(keep, Keep):
+        raise InputError(f"Keep {shown(keep)} is not a number of checkpoints, all or agents.")
 
 
 def run_env(directory: Path, game: str | None = None, **other: Any) -> tuple[AnyEnv, RunConfig]:
