@@ -87,7 +87,8 @@ class Watch:
     def _inside(self, path: object) -> bool:
         if isinstance(path, int):
             return True
-        text = os.path.realpath(os.fsdecode(path))  # pyright: ignore[reportArgumentType]
+        text = os.fsdecode(path)  # pyright: ignore[reportArgumentType]
+        text = os.path.realpath(text) if ".." in text else os.path.abspath(text)
         return text.startswith(self.directory) or text == os.devnull
 
     @contextlib.contextmanager

@@ -160,18 +160,16 @@ def fuzz_all(names: Sequence[str], minutes: float, most: int, out: Path) -> list
 
     Args:
         names: The targets.
-        minutes: For how long, all together.
+        minutes: For how long, all together; each process needs some seconds more to start.
         most: How many inputs of each at most.
         out: Where reports and inputs that fail go.
     """
     from fuzz_targets import TARGETS
 
     weights = sum(TARGETS[name].weight for name in names)
-    until, reports = time.monotonic() + 60 * minutes, []
+    reports = []
     for name in names:
-        weight = TARGETS[name].weight
-        seconds = max(until - time.monotonic(), 1.0) * weight / weights
-        weights -= weight
+        seconds = 60 * minutes * TARGETS[name].weight / weights
         reports.append(_in_process(name, seconds, most, out))
         print(_row(reports[-1]), flush=True)
     return reports

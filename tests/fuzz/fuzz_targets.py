@@ -184,12 +184,14 @@ def run_json(data: bytes, path: Path) -> None:
     path.mkdir(exist_ok=True)
     (path / "run.json").write_bytes(data)
     files = RunDirectory(path)
-    for look in (files.check_resumable, files.check_versions):
+    if len(data) % 8:  # As a rule only what all commands read: the rest takes long.
+        files.config()
+        return
+    for look in (files.check_resumable, files.check_versions, files.ran_on):
         with suppress(InputError):
             look()
-    if len(data) % 8 == 0:
-        runs_of_one_kind(path)
     files.check_same(files.config())
+    runs_of_one_kind(path)
 
 
 def tables() -> list[bytes]:

@@ -199,6 +199,10 @@ class Limits:
     """People in a room, those who watch included."""
     connections: int = 256
     """Web sockets at a time."""
+    sockets: int = 512
+    """Connections of any kind at a time."""
+    request_seconds: float = 20.0
+    """How long a request may take to arrive, and a response to be read."""
     message_bytes: int = 2048
     """Size of a message from a browser."""
     body_bytes: int = 16_384

@@ -54,6 +54,10 @@ def read_file(path: Path, most: int = MAX_TEXT_BYTES) -> bytes:
         raise InputError(f"There is no file {path}.") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{str(path)!r} is no name of a file: {error}.") from None
 
 
 def _open_at_once(path: str, flags: int) -> int:
@@ -180,7 +184,7 @@ def check_plain(value: Any) -> None:
             each.encode()
         elif isinstance(each, int):
             if each not in _INTEGERS:
-                raise ValueError(f"the number {each:#x} is too large"[:60])
+                raise ValueError(f"the number {each:#x}"[:40] + "... is too large")
         elif isinstance(each, float):
             _finite(repr(each))
         elif each is not None and not isinstance(each, list):
