@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import safetensors.numpy
@@ -569,6 +571,10 @@ def entry_points() -> list[bytes]:
     return [b"made-up = made_up:register\nother = a.b:c", b"x = m\n\xc3\xa9 = m:f [extra]"]
 
 
+def _nothing(*arguments: object) -> Any:
+    """Make nothing, in place of an openness or a type."""
+
+
 class _Harmless(EntryPoint):
     """An entry point that imports nothing: it fails, or registers something under its own name."""
 
@@ -577,12 +583,11 @@ class _Harmless(EntryPoint):
 
         match len(self.value) % 4:
             case 0:
-                self.module, self.attr  # noqa: B018 - as the real one looks at it
-                raise ImportError(self.value)
+                raise ImportError(f"{self.module}.{self.attr}")  # As the real one looks at it.
             case 1:
-                return lambda: registry.register_openness(self.name, print)
+                return lambda: registry.register_openness(self.name, _nothing)
             case 2:
-                return lambda: registry.register_type(self.value, self.name, print)
+                return lambda: registry.register_type(self.value, self.name, _nothing)
             case _:
                 return self.value
 
@@ -597,15 +602,13 @@ def plugin_metadata(data: bytes, path: Path) -> None:
         _Harmless(name.strip(), value.strip(), registry.PLUGIN_GROUP) for name, _, value in lines
     )
     before, types = registry.openness.snapshot(), dict(registry._types)
-    original = registry.entry_points
-    registry.entry_points = lambda group: found  # pyright: ignore[reportAttributeAccessIssue]
     registry._broken.cache_clear()
     try:
-        list(registry.openness)
-        registry.failed_plugins().encode(errors="strict")
-        registry.games["nonsense"]
+        with patch("dropin.core.registry.entry_points", lambda group: found):
+            list(registry.openness)
+            registry.failed_plugins().encode(errors="strict")
+            registry.games["nonsense"]
     finally:
-        registry.entry_points = original
         registry.openness.restore(before)
         registry._types.clear()
         registry._types.update(types)

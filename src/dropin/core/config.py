@@ -100,7 +100,7 @@ def _misfit_of_one(
     if origin is Literal:
         good, expected = value in choices, f"one of {', '.join(map(str, choices))}"
     elif origin in (dict, Mapping) or dataclasses.is_dataclass(kind):
-        good = isinstance(value, Mapping if origin else kind)
+        good = isinstance(value, Mapping if origin else kind)  # pyright: ignore[reportArgumentType]
         expected = "a group of settings"
     elif kind is NoneType:
         good, expected = value is None, "empty"
