@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 import numpy as np
 import safetensors.numpy
+from fuzz_benchmark_targets import existing
 from fuzz_mutators import (
     Mutate,
     mutate_bytes,
@@ -613,3 +614,7 @@ def plugin_metadata(data: bytes, path: Path) -> None:
         registry._types.clear()
         registry._types.update(types)
         registry._broken.cache_clear()
+
+
+for _read, _mutate, _seeds in existing():
+    target(_mutate, _seeds)(_read)
