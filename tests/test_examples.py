@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SAYS = {
     "batch.py": r"25600 steps of a random learner, mean reward 0\.\d+\nteams of 2 to 5 agents",
     "demo.py": r"random +0\.\d+(.|\n)*untrained GPL-Q(.|\n)*trained GPL-Q(.|\n)*replay.gif",
+    "foreign_policy.py": r"lbf/standard, 2 episodes: \d\.\d\d\n.*results\.json",
     "gymnasium_loop.py": r"episode 4: \d+ steps, return \d+, team of [23] to 3 agents",
     "insight.py": r"utility and distance(.|\n)*\n120 +-?\d\.\d+ \(",
     "own_type.py": r"teammates H6: mean return .*\nteammates H6 and escort: mean return",
@@ -46,6 +47,8 @@ def test_an_example_runs_and_says_something(name, tmp_path):
         settings = tiny.RUN | {"types": ["H2"], "keep": "agents"}
         train("wolfpack", "gpl-q", directory=tmp_path / "run", **settings)
         arguments = [str(tmp_path / "run"), "20"]
+    if name == "foreign_policy.py":
+        arguments = [str(tmp_path / "foreign")]
     done = subprocess.run(
         [sys.executable, "-W", "error", str(ROOT / "examples" / name), *arguments],
         env=os.environ | {"JAX_PLATFORMS": "cpu"},

@@ -1,7 +1,8 @@
 """The ad hoc environment: a game and a team, seen by the learner alone."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import equinox as eqx
@@ -13,13 +14,15 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
 from dropin._xla.compute_where import compute_where
 from dropin._xla.random import StepRNG
 from dropin.core import registry
-from dropin.core.errors import InputError, unknown
+from dropin.core.errors import InputError
 from dropin.core.observation import Interface, Observation, TimeStep
 from dropin.core.specs import check_rules
 from dropin.games.base import Game, GameState
-from dropin.teams.openness import MIN_TEAM_SIZE, Closed, Openness
+from dropin.teams.changes import TypeChanges, apply_type_changes
+from dropin.teams.dynamics import make_openness, make_type_changes
+from dropin.teams.openness import MIN_TEAM_SIZE, Openness
 from dropin.teams.pool import Pool, Roster, select
-from dropin.teams.types import SupportsAsType, Type, as_type
+from dropin.teams.types import Type, TypeLike, requested_types
 
 __all__ = ["AdHocEnv", "AnyEnv", "AnyEnvState", "EnvState", "Team", "make", "nonfinite_slots"]
 
@@ -37,6 +40,8 @@ class EnvState(eqx.Module, Generic[State]):
     """Which agent is of which type."""
     arrived: Bool[Array, " slot"]
     """Which agents have just arrived."""
+    type_changes: PyTree = ()
+    """The state of the process of type changes; nothing without one."""
 
 
 class Team(eqx.Module):
@@ -49,6 +54,8 @@ class Team(eqx.Module):
         openness: The process that decides who leaves and who enters.
         limit: Most agents of the learner's side at a time, the learner included.
         slots: Number of slots of the learner's side.
+        type_changes: The process by which teammates change their type; None means that they never
+            do.
     """
 
     pool: Pool
@@ -56,11 +63,18 @@ class Team(eqx.Module):
     limit: Int[Array, ""]
     slots: int = eqx.field(static=True)
     """Number of slots of the learner's side."""
+    type_changes: TypeChanges | None
 
     def __init__(
-        self, pool: Pool, openness: Openness, limit: int | Int[Array, ""], slots: int
+        self,
+        pool: Pool,
+        openness: Openness,
+        limit: int | Int[Array, ""],
+        slots: int,
+        type_changes: TypeChanges | None = None,
     ) -> None:
         self.pool, self.openness, self.slots = pool, openness, slots
+        self.type_changes = type_changes
         self.limit = jnp.asarray(limit, jnp.int32)
 
     def __check_init__(self) -> None:
@@ -88,6 +102,8 @@ class AdHocEnv(eqx.Module, Generic[State]):
         self.game.validate(self.team.slots)
         self.team.pool.validate(self.sides)
         self.team.openness.validate(self.sides, int(self.team.limit))
+        if self.team.type_changes is not None:
+            self.team.type_changes.validate(self.team.pool, self.sides)
         limit = np.asarray(self.team.limit)  # By NumPy: no program has to be compiled.
         usable = self.game.usable_slots(self.team.slots, limit)
         used = {self.sides[slot] for slot in np.flatnonzero(np.asarray(usable))}
@@ -119,16 +135,28 @@ class AdHocEnv(eqx.Module, Generic[State]):
 
     def with_team_limit(self, limit: int) -> "AdHocEnv[State]":
         """Return the same environment with another team limit, for which there must be slots."""
-        team = Team(self.team.pool, self.team.openness, limit, self.team.slots)
-        return AdHocEnv(self.game, team)
+        return AdHocEnv(self.game, replace(self.team, limit=limit))
 
     def with_types(self, types: Sequence[Type]) -> "AdHocEnv[State]":
         """Return the same environment with other types on the learner's side."""
         pool = self.team.pool
         opponents = [each for each in pool.types if each.side != self.sides[0]]
         pool = Pool([*types, *opponents], pool.observer, shared_type=pool.shared_type)
-        team = Team(pool, self.team.openness, self.team.limit, self.team.slots)
-        return AdHocEnv(self.game, team)
+        return AdHocEnv(self.game, replace(self.team, pool=pool))
+
+    def restricted_to(self, names: Sequence[str]) -> "AdHocEnv[State]":
+        """Return the same environment, where teammates are drawn only from some types of the pool.
+
+        The whole pool stays compiled in: one program serves every choice of types.
+
+        Args:
+            names: Names of types of the learner's side. Opponents are drawn as before.
+
+        Raises:
+            InputError: If there is no name, or the learner's side has no type of a name.
+        """
+        pool = self.team.pool.restricted_to(names, self.sides[0])
+        return AdHocEnv(self.game, replace(self.team, pool=pool))
 
     def reset(self, key: PRNGKeyArray) -> tuple[EnvState[State], Observation]:
         """Start an episode.
@@ -201,9 +229,10 @@ class AdHocEnv(eqx.Module, Generic[State]):
         openness, leaving, entering = self.team.openness.step(
             rng, state.openness, game.present, self._usable_slots, outcome.events
         )
+        stays = game.present & ~leaving
         game = self.game.spawn(rng, self.game.despawn(game, leaving), entering)
-        roster = self.team.pool.spawn(rng, state.roster, entering)
-        following = EnvState(game, openness, roster, entering)
+        type_changes, roster, type_changed = self._draw_types(rng, state, stays, entering)
+        following = EnvState(game, openness, roster, entering, type_changes)
         final = observation = self._observe(following)
         if auto_reset:
             done = outcome.terminated | outcome.truncated
@@ -222,16 +251,33 @@ class AdHocEnv(eqx.Module, Generic[State]):
             actions=actions,
             acted=state.game.present,
             removed=removed,
+            type_changed=type_changed,
             events=outcome.events,
         )
 
     def _start_episode(self, rng: StepRNG) -> EnvState[State]:
         openness, present = self.team.openness.reset(rng, self._usable_slots)
-        return EnvState(
-            game=self.game.reset(rng, present),
-            openness=openness,
-            roster=self.team.pool.reset(rng, self.sides),
-            arrived=present,
+        game, changes = self.game.reset(rng, present), self.team.type_changes
+        state, allowed = (), None
+        if changes is not None:
+            state = changes.reset(rng, self.sides)
+            allowed = changes.allowed(state)
+        roster = self.team.pool.reset(rng, self.sides, allowed)
+        return EnvState(game, openness, roster, present, state)
+
+    def _draw_types(
+        self,
+        rng: StepRNG,
+        state: EnvState[State],
+        stays: Bool[Array, " slot"],
+        entering: Bool[Array, " slot"],
+    ) -> tuple[PyTree, Roster, Bool[Array, " slot"]]:
+        """Draw the types of newcomers, and of those who stay and change theirs."""
+        pool, changes = self.team.pool, self.team.type_changes
+        if changes is None:
+            return (), pool.spawn(rng, state.roster, entering), jnp.zeros_like(entering)
+        return apply_type_changes(
+            changes, pool, rng, state.type_changes, state.roster, stays, entering
         )
 
     def _step_rng(self, key: PRNGKeyArray, used: int = 0) -> StepRNG:
@@ -278,10 +324,6 @@ def nonfinite_slots(state: AnyEnvState) -> Bool[Array, " slot"]:
     return jnp.any(jax.vmap(one)(state.game), axis=0)
 
 
-TypeLike = str | Type | SupportsAsType | Callable[..., Any]
-"""A type, or what can be made one: a name, a trained agent, a function from a view to an action."""
-
-
 def make(
     game: str,
     *,
@@ -290,7 +332,8 @@ def make(
     slots: int | None = None,
     types: Sequence[TypeLike] | None = None,
     shared_type: bool | None = None,
-    openness: str | Openness | None = None,
+    openness: str | Path | Mapping[str, Any] | Openness | None = None,
+    type_changes: str | Path | Mapping[str, Any] | TypeChanges | None = None,
     **settings: Any,
 ) -> AnyEnv:
     """Make an ad hoc environment by the name of its game.
@@ -304,7 +347,10 @@ def make(
         types: What teammates are drawn from: names from the game's pool, types, trained agents, or
             functions from a view to an action. A side for which none is given has its whole pool.
         shared_type: Whether a side has one type for a whole episode; by default as the rules say.
-        openness: An openness, or the name of a registered one; by default as the rules say.
+        openness: An openness, the name of a registered one, its kind and parameters, or a TOML file
+            with a table `[openness]` of these; by default as the rules say.
+        type_changes: A process by which teammates change their type, its kind and parameters, or a
+            TOML file with a table `[type_changes]` of these; by default types do not change.
         **settings: Fields of the game that differ from its rules.
 
     Returns:
@@ -323,38 +369,12 @@ def make(
     slots = team_limit if slots is None else slots
     made = spec.make_game(rules, **settings)
     pool = Pool(
-        _requested_types(spec.types(rules), registry.types_of(game), made, types),
+        requested_types(
+            spec.types(rules), registry.types_of(game), types, made, len(made.side_names)
+        ),
         spec.observer(rules),
         shared_type=spec.shared_type(rules) if shared_type is None else shared_type,
     )
-    if openness is None:
-        openness = Closed() if spec.openness is None else spec.openness(rules, made, slots)
-    elif isinstance(openness, str):
-        openness = registry.openness[openness](rules, made, slots)
-    return AdHocEnv(made, Team(pool, openness, team_limit, slots))
-
-
-def _requested_types(
-    default: Mapping[str, Callable[[], Type]],
-    registered: Mapping[str, Callable[[], Type]],
-    game: Game[Any],
-    requested: Sequence[TypeLike] | None,
-) -> list[Type]:
-    """Return the requested types, plus the default pool of any side for which none is requested."""
-    named = {**default, **registered}
-    given = [as_type(_resolve(named, game, each)) for each in requested or ()]
-    if requested is not None and not requested:
-        return []
-    missing = set(range(len(game.side_names))) - {each.side for each in given}
-    rest = [make_type() for make_type in default.values()] if missing else []
-    return given + [each for each in rest if each.side in missing]
-
-
-def _resolve(
-    named: Mapping[str, Callable[[], Type]], game: Game[Any], given: TypeLike
-) -> Type | Callable[..., Any]:
-    if isinstance(given, str):
-        if given not in named:
-            raise unknown("type", given, named)
-        return named[given]()
-    return given.as_type(game) if isinstance(given, SupportsAsType) else given
+    process = make_openness(openness, rules, made, slots, spec.openness)
+    changes = make_type_changes(type_changes, pool)
+    return AdHocEnv(made, Team(pool, process, team_limit, slots, changes))

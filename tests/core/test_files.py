@@ -6,12 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import safetensors.numpy
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dropin.core.arrays import from_arrays, to_arrays
 from dropin.core.errors import InputError
-from dropin.core.files import read_arrays, read_json, write, write_arrays
+from dropin.core.files import checksum, read_arrays, read_json, write, write_arrays
 
 ARRAYS = {"a": np.arange(6, dtype=np.int32).reshape(2, 3), "b": np.array([0.5, np.nan], np.float32)}
 ABOUT = {"kind": "test", "list": [1, 2]}
@@ -131,3 +132,11 @@ def test_arrays_that_do_not_fit_are_refused(change, says):
     change(arrays)
     with pytest.raises(InputError, match=says):
         from_arrays(tree, arrays, "file")
+
+
+def test_a_description_that_is_no_json_is_refused(tmp_path):
+    described = "[" * 100_000
+    metadata = {"dropin": f"{checksum({}, described)} {described}"}
+    (tmp_path / "f").write_bytes(safetensors.numpy.save({}, metadata))
+    with pytest.raises(InputError, match="damaged or not a file of Dropin"):
+        read_arrays(tmp_path / "f")

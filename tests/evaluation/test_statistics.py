@@ -12,11 +12,13 @@ from dropin.core.errors import InputError
 from dropin.evaluation.statistics import (
     across_tasks,
     estimate,
+    improvement_across_tasks,
     interquartile_mean,
     is_significantly_above,
     optimality_gap,
     performance_profile,
     probability_of_improvement,
+    profile_across_tasks,
     welch_p_value,
 )
 
@@ -146,6 +148,54 @@ def test_tasks_count_equally_and_runs_are_drawn_within_each(name, one_task):
     width = high - low
     assert found.low == pytest.approx(low, abs=0.05 * width)
     assert found.high == pytest.approx(high, abs=0.05 * width)
+
+
+def test_the_pooled_middle_leaves_out_the_worst_runs_of_all_tasks():
+    def pooled(*tasks):
+        return middle([value for task in tasks for value in task])
+
+    name = "pooled interquartile mean"
+    found = across_tasks(MADE_UP, name)
+    assert found.mean == pytest.approx(pooled(*MADE_UP))
+    assert found.mean != pytest.approx(across_tasks(MADE_UP, "interquartile mean").mean)
+    low, high = slow_bootstrap(MADE_UP, pooled)
+    assert found.low == pytest.approx(low, abs=0.05 * (high - low))
+    assert found.high == pytest.approx(high, abs=0.05 * (high - low))
+    # Of four tasks with two runs each, the quarters are two runs.
+    assert across_tasks([[0.0, 9], [1, 2], [3, 4], [5, 9]], name).mean == pytest.approx(3.5)
+
+
+def test_improvement_across_tasks_is_the_mean_over_tasks():
+    ours = (MADE_UP[0], [5.0, 6.0, 2.0, 7.0, 3.0])
+    theirs = ([3.0, 1.5, 2.0, 4.0, 0.5, 2.6, 3.1], [4.0, 5.5, 6.5, 2.5, 1.0])
+
+    def chance(a, b, c, d):
+        pairs = [
+            [(x > y) + 0.5 * (x == y) for x in one for y in two] for one, two in ((a, c), (b, d))
+        ]
+        return sum(sum(each) / len(each) for each in pairs) / 2
+
+    found = improvement_across_tasks(ours, theirs)
+    assert found.mean == pytest.approx(chance(*ours, *theirs))
+    assert found.n == 5
+    low, high = slow_bootstrap((*ours, *theirs), chance, 1500)
+    assert (found.low, found.high) == (pytest.approx(low, abs=0.04), pytest.approx(high, abs=0.04))
+    assert not improvement_across_tasks([[1.0, 2.0]], [[0.0] * 9]).has_interval
+    with pytest.raises(InputError, match="2 tasks of ours, but 1 of theirs"):
+        improvement_across_tasks(ours, theirs[:1])
+
+
+def test_a_profile_across_tasks_is_that_of_a_slow_bootstrap():
+    def share(*tasks):
+        return sum(sum(x > 1 for x in task) / len(task) for task in tasks) / len(tasks)
+
+    above_all, found, below_all = profile_across_tasks(MADE_UP, [0.0, 1.0, 9.0])
+    assert (above_all.mean, above_all.low, below_all.mean, below_all.high) == (1, 1, 0, 0)
+    assert found.mean == pytest.approx((7 / 8 + 1 / 5) / 2)
+    assert found.n == 5
+    low, high = slow_bootstrap(MADE_UP, share)
+    assert (found.low, found.high) == (pytest.approx(low, abs=0.04), pytest.approx(high, abs=0.04))
+    assert not profile_across_tasks([*MADE_UP, [1.0] * 4], [0.5])[0].has_interval
 
 
 def test_one_task_is_the_plain_statistic():

@@ -38,6 +38,7 @@ def scene_after(env: AnyEnv, before: Any, actions: list[int], openness: Any = ()
         actions=jnp.array(actions),
         acted=before.present,
         removed=before.present & ~after.present,
+        type_changed=jnp.zeros_like(before.present),
         events=outcome.events,
     )
     return scene_of_state(env, after, step, state_of(env, before), openness)

@@ -50,7 +50,8 @@ def made_up(seed=0):
     steps = TimeStep(
         observation=seen, final_observation=seen, rewards=numbers, shaping=numbers,
         terminated=flags, truncated=flags, actions=jnp.asarray(rng.integers(0, ACTIONS, shape)),
-        acted=jnp.asarray(acted), removed=jnp.zeros(shape, bool), events=None,
+        acted=jnp.asarray(acted), removed=jnp.zeros(shape, bool),
+        type_changed=jnp.zeros(shape, bool), events=None,
     )  # fmt: skip
     individual = jnp.asarray(rng.normal(size=(*shape, ACTIONS)), jnp.float32)
     factors: object = None

@@ -10,7 +10,19 @@ import tyro
 from tyro.extras import SubcommandApp
 
 from dropin import __version__
-from dropin.cli import arena, campaign, evaluate, look, play, plot, reproduce, study, train, zoo
+from dropin.cli import (
+    arena,
+    benchmark,
+    campaign,
+    evaluate,
+    look,
+    play,
+    plot,
+    reproduce,
+    study,
+    train,
+    zoo,
+)
 from dropin.core.errors import InputError, MissingExtraError, StoppedError
 
 __all__ = ["main"]
@@ -30,6 +42,7 @@ app.command(evaluate.evaluate)
 app.command(plot.plot)
 app.command(reproduce.reproduce)
 app.command(campaign.campaign)
+app.command(benchmark.app, name="benchmark", help="Compare learners in open teams.")
 app.command(zoo.zoo)
 
 

@@ -48,6 +48,9 @@ class TimeStep(eqx.Module):
     """Which agents acted: those present before the step."""
     removed: Bool[Array, "*env slot"]
     """Which agents the game removed in this step. All others who leave do so by openness."""
+    type_changed: Bool[Array, "*env slot"]
+    """Which agents stay, but are of another type from the next step on. The learner is not told:
+    this is for measurements only."""
     events: PyTree
     """The game's own record of the step."""
 

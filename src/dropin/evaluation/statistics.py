@@ -16,22 +16,29 @@ from dropin.core.errors import InputError, unknown
 __all__ = [
     "MIN_BOOTSTRAP",
     "MIN_TRIMMED",
+    "POOLED",
     "Estimate",
     "across_tasks",
     "estimate",
+    "improvement_across_tasks",
     "interquartile_mean",
     "is_significantly_above",
     "optimality_gap",
     "performance_profile",
     "probability_of_improvement",
+    "profile_across_tasks",
     "welch_p_value",
 ]
 
 METHODS = ("t", "bootstrap")
+POOLED = "pooled interquartile mean"
+"""The interquartile mean of the runs of all tasks together."""
 MIN_BOOTSTRAP = 5
 """Fewer values get no bootstrap interval: it would say little more than their range."""
 MIN_TRIMMED = 4
 """Of fewer values no quarter can be left out."""
+NUM_RESAMPLES = 9999
+"""How often a profile is drawn anew, as `scipy.stats.bootstrap` does."""
 SIGNIFICANCE_LEVEL = 0.05
 """A difference is called significant if its p-value is below this."""
 
@@ -123,20 +130,22 @@ def across_tasks(tasks: Sequence[ArrayLike], of: str = "mean", seed: int = 0) ->
 
     Args:
         tasks: For each task the scores of its runs, on a scale that all tasks share.
-        of: `mean`, `interquartile mean`, or `optimality gap` (the shortfall below 1).
+        of: `mean`, `interquartile mean`, or `optimality gap` (the shortfall below 1), of each task
+            and then averaged; or `pooled interquartile mean`, that of the runs of all tasks
+            together, which leaves something out even if every task has few runs.
         seed: Of the bootstrap.
 
     Returns:
         The estimate; `n` is the number of runs of the task that has fewest.
     """
-    if of not in _STATISTICS:
-        raise unknown("statistic", of, _STATISTICS)
-    statistic, data = _STATISTICS[of], [_row(values) for values in tasks]
-    if not data:
-        raise InputError("There are no tasks to average over.")
+    if of not in (*_STATISTICS, POOLED):
+        raise unknown("statistic", of, (*_STATISTICS, POOLED))
+    data = _rows(tasks)
 
     def averaged(*samples: np.ndarray, axis: int = -1) -> Any:
-        return np.mean([statistic(sample, axis=axis) for sample in samples], axis=0)
+        if of == POOLED:
+            return _trimmed_mean(np.concatenate(samples, axis=axis), axis=axis)
+        return np.mean([_STATISTICS[of](sample, axis=axis) for sample in samples], axis=0)
 
     found, n = float(averaged(*data)), min(row.size for row in data)
     if n < MIN_BOOTSTRAP:
@@ -156,18 +165,43 @@ def probability_of_improvement(ours: ArrayLike, theirs: ArrayLike, seed: int = 0
         theirs: The results of their runs.
         seed: Of the bootstrap.
     """
+    return improvement_across_tasks([ours], [theirs], seed)
+
+
+def improvement_across_tasks(
+    ours: Sequence[ArrayLike], theirs: Sequence[ArrayLike], seed: int = 0
+) -> Estimate:
+    """Return the probability of improvement in each task, averaged over the tasks.
+
+    The interval is by the bootstrap over the runs of both, stratified by task; `n` is the number of
+    runs where they are fewest. Returns of different tasks need no common scale.
+
+    Args:
+        ours: For each task the results of our runs.
+        theirs: For each task, in the same order, the results of their runs.
+        seed: Of the bootstrap.
+    """
     from scipy import stats
 
-    one, two = _row(ours), _row(theirs)
+    data, num_tasks = [*_rows(ours), *_rows(theirs)], len(ours)
+    if len(theirs) != num_tasks:
+        raise InputError(f"There are {num_tasks} tasks of ours, but {len(theirs)} of theirs.")
 
-    def chance(a: np.ndarray, b: np.ndarray, axis: int = -1) -> Any:
-        found = stats.mannwhitneyu(a, b, axis=axis, method="asymptotic")
-        return found.statistic / (a.shape[axis] * b.shape[axis])
+    def chance(*samples: np.ndarray, axis: int = -1) -> Any:
+        pairs = zip(samples[:num_tasks], samples[num_tasks:], strict=True)
+        return np.mean(
+            [
+                stats.mannwhitneyu(a, b, axis=axis, method="asymptotic").statistic
+                / (a.shape[axis] * b.shape[axis])
+                for a, b in pairs
+            ],
+            axis=0,
+        )
 
-    mean, n = float(chance(one, two)), min(one.size, two.size)
+    mean, n = float(chance(*data)), min(row.size for row in data)
     if n < MIN_BOOTSTRAP:
         return _without_interval(mean, n)
-    return _drawn((one, two), chance, mean, n, seed)
+    return _drawn(data, chance, mean, n, seed)
 
 
 def welch_p_value(ours: ArrayLike, theirs: ArrayLike) -> float:
@@ -224,6 +258,34 @@ def performance_profile(values: ArrayLike, levels: ArrayLike) -> list[Estimate]:
     return [shares[int((data > level).sum())] for level in _row(levels)]
 
 
+def profile_across_tasks(
+    tasks: Sequence[ArrayLike], levels: ArrayLike, seed: int = 0
+) -> list[Estimate]:
+    """Return the share of runs above each level, averaged over the tasks.
+
+    Intervals are by the bootstrap over runs, stratified by task, for each level by itself.
+
+    Args:
+        tasks: For each task the scores of its runs, on a scale that all tasks share.
+        levels: The levels.
+        seed: Of the bootstrap.
+    """
+    above = [(row > _row(levels)[:, None]).astype(np.float64) for row in _rows(tasks)]
+    shares = np.mean([each.mean(axis=1) for each in above], axis=0).tolist()
+    n = min(each.shape[1] for each in above)
+    if n < MIN_BOOTSTRAP:
+        return [_without_interval(share, n) for share in shares]
+    generator = np.random.default_rng(seed)
+    drawn = np.zeros((NUM_RESAMPLES, len(shares)))
+    for each in above:
+        # How often each run is drawn is all that a share depends on.
+        size = each.shape[1]
+        times = generator.multinomial(size, np.full(size, 1 / size), NUM_RESAMPLES)
+        drawn += times @ each.T / (size * len(above))
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=0).tolist()
+    return [Estimate(*each, n) for each in zip(shares, low, high, strict=True)]
+
+
 def _trimmed_mean(data: np.ndarray, axis: int = -1) -> Any:
     """Return the mean without the best and the worst quarter."""
     from scipy import stats
@@ -273,6 +335,12 @@ def _bootstrapped(statistic: Callable[..., Any], values: ArrayLike, seed: int) -
 def _without_interval(mean: float, n: int) -> Estimate:
     """Return an estimate without an interval."""
     return Estimate(mean, float("nan"), float("nan"), n)
+
+
+def _rows(tasks: Sequence[ArrayLike]) -> list[np.ndarray]:
+    if not len(tasks):
+        raise InputError("There are no tasks to average over.")
+    return [_row(values) for values in tasks]
 
 
 def _row(values: ArrayLike) -> np.ndarray:

@@ -31,6 +31,7 @@ __all__ = [
     "find_runs",
     "identity",
     "plan",
+    "plan_run",
     "rules_of",
 ]
 
@@ -318,13 +319,28 @@ def plan(
                 options.return_column,
                 needs_agents,
             )
-            same = stored.setdefault(identity(config), [])
-            run = _choose(same, needs, home)
-            if run is None:
-                run = StoredRun(_new_path(config, home, same), config)
-                same.append(run)
-            jobs.append(Job.of(name, run, needs))
+            jobs.append(plan_run(name, config, needs, home, stored))
     return jobs
+
+
+def plan_run(
+    grid: str, config: RunConfig, needs: Needs, home: Path, stored: dict[str, list[StoredRun]]
+) -> Job:
+    """Return the job for a run: one that exists and serves, or else a new one.
+
+    Args:
+        grid: The name of the run's grid.
+        config: The settings of the run.
+        needs: What is needed of it.
+        home: Where new runs go, to its subdirectory `runs`.
+        stored: The runs that exist, as of `find_runs`; a planned run is added.
+    """
+    same = stored.setdefault(identity(config), [])
+    run = _choose(same, needs, home)
+    if run is None:
+        run = StoredRun(_new_path(config, home, same), config)
+        same.append(run)
+    return Job.of(grid, run, needs)
 
 
 def rules_of(jobs: Sequence[Job]) -> str:

@@ -15,7 +15,7 @@ from dropin.experiments.results import AnalysisCache, CompletedRuns, ExperimentR
 from dropin.experiments.runs import Options
 from dropin.training.parallel import run_all
 
-__all__ = ["ALL", "PLACES", "Experiment", "check_place", "select_experiments"]
+__all__ = ["ALL", "PLACES", "Experiment", "check_place", "select_experiments", "train_missing"]
 
 ALL = "all"
 """The name that stands for all experiments of the paper."""
@@ -46,6 +46,35 @@ def select_experiments(name: str, options: Options) -> list[ExperimentSpec]:
         for spec in registry.experiments.values()
         if spec.in_all and not all(grid.is_empty(options) for grid in spec.grids(options).values())
     ]
+
+
+def train_missing(
+    jobs: Sequence[Job], *, on: str = "here", address: str | None = None, report: str = "auto"
+) -> None:
+    """Train the runs that are not done, those that take longest first.
+
+    Args:
+        jobs: The runs; several may be of one run.
+        on: As in `Experiment.run`.
+        address: As in `Experiment.run`.
+        report: As in `Experiment.run`.
+
+    Raises:
+        StoppedError: If some runs failed, once all others are done.
+        KeyboardInterrupt: If it was interrupted, once all runs are saved.
+    """
+    check_place(on)
+    # Two grids may share a run.
+    left = {job.run.path: job for job in jobs if job.progress is not Progress.DONE}
+    longest_first = sorted(left.values(), key=lambda job: -job.seconds_left)
+    for job in longest_first:
+        job.create()
+    if not longest_first:
+        return
+    if on == "ray":
+        run_on_ray({job.name: job.run.path for job in longest_first}, address, report)
+    else:
+        run_all({job.name: ["--resume", str(job.run.path)] for job in longest_first}, report)
 
 
 class Experiment:
@@ -94,20 +123,8 @@ class Experiment:
             StoppedError: If some runs failed, once all others are done.
             KeyboardInterrupt: If it was interrupted, once all runs are saved.
         """
-        check_place(on)
-        # Two grids may share a run.
-        left = {job.run.path: job for job in self.jobs if job.progress is not Progress.DONE}
-        longest_first = sorted(left.values(), key=lambda job: -job.seconds_left)
-        for job in longest_first:
-            job.create()
-        if not longest_first:
-            return
         try:
-            if on == "ray":
-                run_on_ray({job.name: job.run.path for job in longest_first}, address, report)
-            else:
-                commands = {job.name: ["--resume", str(job.run.path)] for job in longest_first}
-                run_all(commands, report)
+            train_missing(self.jobs, on=on, address=address, report=report)
         finally:
             self.jobs = [job.refreshed() for job in self.jobs]
 

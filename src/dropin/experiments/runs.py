@@ -25,6 +25,7 @@ __all__ = [
     "TEST_LIMIT",
     "Grid",
     "Options",
+    "room_for",
     "scaled",
 ]
 
@@ -189,7 +190,7 @@ class Grid:
             types=self.types.get(game),
             game_settings=self.game_settings.get(game),
             evaluation={"team_limits": test_limits},
-            **_room_for(largest, game, learner),
+            **room_for(largest, game, learner),
         )
         share = options.scale if options.steps is None else options.steps / config.steps
         config = config if share == 1 else scaled(config, share)
@@ -216,8 +217,17 @@ def _rules_of(game: str, options: Options) -> str:
     return next(iter(presets)) if is_default and options.rules not in presets else options.rules
 
 
-def _room_for(team_limit: int, game: str, learner: str) -> dict[str, int]:
-    """Return the setting that gives a learner with an input of fixed length room for a team."""
+def room_for(team_limit: int, game: str, learner: str) -> dict[str, int]:
+    """Return the setting that gives a learner with an input of fixed length room for a team.
+
+    Args:
+        team_limit: The largest team limit that it will play at.
+        game: Name of the game.
+        learner: Name of the learner.
+
+    Returns:
+        The setting by its name; nothing if there is room enough, or no such input.
+    """
     setting = "max_agents_per_side"
     settings = registry.learners[learner].default_settings(game)
     return {setting: team_limit} if getattr(settings, setting, team_limit) < team_limit else {}

@@ -1,6 +1,7 @@
 """Openness by a schedule: who leaves and who enters is given as data."""
 
 from collections.abc import Sequence
+from itertools import groupby
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,7 +12,75 @@ from dropin._xla.random import StepRNG
 from dropin.core.errors import InputError
 from dropin.teams.openness import MIN_TEAM_SIZE, require_one_side, select_first
 
-__all__ = ["Scripted"]
+__all__ = ["Scripted", "check_schedule", "sorted_schedule"]
+
+
+def sorted_schedule(schedule: Sequence[tuple[int, str, int]]) -> tuple[tuple[int, str, int], ...]:
+    """Return the entries of a schedule in the order of their steps.
+
+    Args:
+        schedule: Entries (step, "leaves" or "enters", slot), in any order.
+
+    Raises:
+        InputError: If a step is below 1, or an agent does something else.
+    """
+    entries = tuple(sorted((step, what, slot) for step, what, slot in schedule))
+    for step, what, slot in entries:
+        if what not in ("leaves", "enters"):
+            raise InputError(
+                f"Step {step} of the schedule says slot {slot} {what!r}: it can be 'leaves'"
+                " or 'enters'."
+            )
+        if step < 1:
+            raise InputError(f"The schedule names step {step}, but steps count from 1.")
+    return entries
+
+
+def check_schedule(
+    initial_slots: Sequence[int],
+    schedule: Sequence[tuple[int, str, int]],
+    slots: int,
+    limit: int,
+    every: int = 0,
+) -> None:
+    """Follow a schedule; raise `InputError` if an entry is impossible.
+
+    Args:
+        initial_slots: The slots of the teammates at the start.
+        schedule: Entries (step, "leaves" or "enters", slot).
+        slots: Number of slots of the learner's team.
+        limit: The team limit.
+        every: Steps after which the schedule is repeated; 0 means never.
+    """
+    present = set(initial_slots)
+    for slot in [*initial_slots, *(slot for _, _, slot in schedule)]:
+        if not 1 <= slot < slots:
+            raise InputError(
+                f"The schedule names slot {slot}, but teammates have slots 1 to {slots - 1}."
+            )
+    _check_size(0, len(present) + 1, limit)
+    # An agent that has entered once more than it has left cannot do the same again, and the other
+    # way round: a schedule that can be repeated once can be repeated for ever.
+    again = [(every + step, what, slot) for step, what, slot in schedule] if every else []
+    # "leaves" is done before "enters".
+    entries = sorted([*schedule, *again], key=lambda entry: (entry[0], entry[1] == "enters"))
+    for step, at_once in groupby(entries, key=lambda entry: entry[0]):
+        for _, what, slot in at_once:
+            if (slot in present) == (what == "enters"):
+                state = "is there already" if what == "enters" else "is not there"
+                raise InputError(
+                    f"At step {step} of the schedule slot {slot} {what}, but it {state}."
+                )
+            present ^= {slot}
+        _check_size(step, len(present) + 1, limit)
+
+
+def _check_size(step: int, size: int, limit: int) -> None:
+    if not MIN_TEAM_SIZE <= size <= limit:
+        raise InputError(
+            f"After step {step} of the schedule the team has {size} agents, but it has to"
+            f" have between {MIN_TEAM_SIZE} and the limit of {limit}."
+        )
 
 
 class Scripted(eqx.Module):
@@ -34,46 +103,12 @@ class Scripted(eqx.Module):
 
     def __init__(self, initial_slots: Sequence[int], schedule: Sequence[tuple[int, str, int]]):
         self.initial_slots = tuple(initial_slots)
-        self.schedule = tuple(sorted((step, what, slot) for step, what, slot in schedule))
-        for step, what, slot in self.schedule:
-            if what not in ("leaves", "enters"):
-                raise InputError(
-                    f"Step {step} of the schedule says slot {slot} {what!r}: it can be 'leaves'"
-                    " or 'enters'."
-                )
-            if step < 1:
-                raise InputError(f"The schedule names step {step}, but steps count from 1.")
+        self.schedule = sorted_schedule(schedule)
 
     def validate(self, sides: tuple[int, ...], limit: int) -> None:
         """Follow the schedule once; raise `InputError` if an entry is impossible."""
         require_one_side("A schedule", sides)
-        slots = len(sides)
-        present = set(self.initial_slots)
-        for slot in [*self.initial_slots, *(slot for _, _, slot in self.schedule)]:
-            if not 1 <= slot < slots:
-                raise InputError(
-                    f"The schedule names slot {slot}, but teammates have slots 1 to {slots - 1}."
-                )
-        self._check_size(0, len(present) + 1, limit)
-        for step in sorted({step for step, _, _ in self.schedule}):
-            # "leaves" is done before "enters".
-            for when, what, slot in sorted(self.schedule, key=lambda entry: entry[1], reverse=True):
-                if when != step:
-                    continue
-                if (slot in present) == (what == "enters"):
-                    state = "is there already" if what == "enters" else "is not there"
-                    raise InputError(
-                        f"At step {step} of the schedule slot {slot} {what}, but it {state}."
-                    )
-                present ^= {slot}
-            self._check_size(step, len(present) + 1, limit)
-
-    def _check_size(self, step: int, size: int, limit: int) -> None:
-        if not MIN_TEAM_SIZE <= size <= limit:
-            raise InputError(
-                f"After step {step} of the schedule the team has {size} agents, but it has to"
-                f" have between {MIN_TEAM_SIZE} and the limit of {limit}."
-            )
+        check_schedule(self.initial_slots, self.schedule, len(sides), limit)
 
     def max_agents_per_episode(self, slots: int, horizon: int) -> int:
         """Count the learner, the initial teammates and every entry."""

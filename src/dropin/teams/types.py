@@ -1,15 +1,26 @@
 """Types: the policies of teammates."""
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree, UInt32
 
-__all__ = ["Execute", "PolicyInput", "SupportsAsType", "Type", "ViewType", "as_type"]
+from dropin.core.errors import unknown
+
+__all__ = [
+    "Execute",
+    "PolicyInput",
+    "SupportsAsType",
+    "Type",
+    "TypeLike",
+    "ViewType",
+    "as_type",
+    "requested_types",
+]
 
 
 class PolicyInput(eqx.Module):
@@ -119,3 +130,45 @@ def as_type(given: "Type | Callable[[PyTree], Int[Array, '']]") -> Type:
     name = getattr(given, "__name__", type(given).__name__)
     summary = (given.__doc__ or "").strip().partition("\n")[0]
     return ViewType(name=name, summary=summary, decide=given)
+
+
+TypeLike = str | Type | SupportsAsType | Callable[..., Any]
+"""A type, or what can be made one: a name, a trained agent, a function from a view to an action."""
+
+
+def requested_types(
+    default: Mapping[str, Callable[[], Type]],
+    registered: Mapping[str, Callable[[], Type]],
+    requested: Sequence[TypeLike] | None,
+    game: PyTree,
+    num_sides: int,
+) -> list[Type]:
+    """Return the requested types, plus the default pool of any side for which none is requested.
+
+    Args:
+        default: The default pool of the game, by name.
+        registered: Further types of the game, by name.
+        requested: What is requested; None requests the default pool.
+        game: The game.
+        num_sides: Number of its sides.
+
+    Raises:
+        InputError: If a name is unknown.
+    """
+    named = {**default, **registered}
+    given = [as_type(_resolve(named, game, each)) for each in requested or ()]
+    if requested is not None and not requested:
+        return []
+    missing = set(range(num_sides)) - {each.side for each in given}
+    rest = [make_type() for make_type in default.values()] if missing else []
+    return given + [each for each in rest if each.side in missing]
+
+
+def _resolve(
+    named: Mapping[str, Callable[[], Type]], game: PyTree, given: TypeLike
+) -> Type | Callable[..., Any]:
+    if isinstance(given, str):
+        if given not in named:
+            raise unknown("type", given, named)
+        return named[given]()
+    return given.as_type(game) if isinstance(given, SupportsAsType) else given

@@ -10,6 +10,7 @@ from dropin.core.errors import InputError
 from dropin.games.base import as_float
 from dropin.games.fortattack.game import FortAttack
 from dropin.games.fortattack.state import StepEvents
+from dropin.teams.kinds import check_number
 
 __all__ = ["Shooting", "make_openness"]
 
@@ -108,16 +109,39 @@ class Shooting(eqx.Module):
         return wait, jnp.zeros_like(present), usable_slots & ~present & (wait == 0)
 
 
-def make_openness(rules: str, game: FortAttack, slots: int) -> Shooting:
+_MAX_WAITING, _MIN_DISTANCE, _MAX_DISTANCE = 1e6, 1e-3, 1e3
+
+
+def make_openness(
+    rules: str,
+    game: FortAttack,
+    slots: int,
+    *,
+    max_waiting_time: float = 80.0,
+    zero_wait_distance: float = 0.95,
+    sums_hits: bool | None = None,
+) -> Shooting:
     """Return the openness of the rules.
 
     Args:
         rules: Name of the preset.
         game: The game, whose laser bounds the distance of a shot.
         slots: Unused.
+        max_waiting_time: Steps to wait after a shot from distance 0.
+        zero_wait_distance: Distance from which on there is no waiting time.
+        sums_hits: Whether the times of several shots are summed; by default as the rules say.
     """
     del slots
+    if sums_hits is not None and not isinstance(sums_hits, bool):
+        raise InputError(f"The sums_hits {sums_hits!r} cannot be used: it is true or false.")
+    if not isinstance(game, FortAttack):
+        raise InputError("Shooting is for FortAttack.")
     half_angle = float(game.laser_angle) / 2
     along = float(game.agent_radius) + float(game.laser_length) * np.cos(half_angle)
     farthest = float(np.hypot(along, float(game.laser_length) * np.sin(half_angle)))
-    return Shooting(sums_hits=rules == "reference", max_shot_distance=farthest)
+    return Shooting(
+        check_number("max_waiting_time", max_waiting_time, 1e-3, _MAX_WAITING),
+        check_number("zero_wait_distance", zero_wait_distance, _MIN_DISTANCE, _MAX_DISTANCE),
+        rules == "reference" if sums_hits is None else sums_hits,
+        farthest,
+    )

@@ -1,0 +1,1 @@
+"""The open-team benchmark: tasks with strangers, changing teams and changing types."""
