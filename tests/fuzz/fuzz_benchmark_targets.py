@@ -33,8 +33,8 @@ def tasks(data: bytes, path: Path) -> None:
 
 def _dynamics() -> list[bytes]:
     return [
-        b'openness = {kind = "closed"}\n', b'type_changes = {kind = "none"}\n',
-        b'[openness]\nkind = "scripted"\ninitial_slots = [1, 2]\nschedule = [[10, "leaves", 1]]\n',
+        b'openness = {kind = "closed"}\n',
+        b'type_changes = {kind = "turncoat"}\n', b'[openness]\nkind = "schedule"\n',
     ]  # fmt: skip
 
 

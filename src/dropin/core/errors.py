@@ -56,7 +56,10 @@ def shown(value: object, longest: int = _SHOWN) -> str:
         value: The value.
         longest: Characters that are shown, at most.
     """
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write numbers of very many digits.
+        text = f"{type(value).__name__} with a number of very many digits"
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 

@@ -301,7 +301,7 @@ def _name(step: int) -> str:
 
 
 def _steps(directory: Path) -> list[int]:
-    names = [each.stem.removeprefix("step-") for each in directory.glob("step-*.safetensors")]
+    names = (each.stem.removeprefix("step-") for each in directory.glob("step-*.safetensors"))
     return [int(name) for name in names if name.isascii() and name.isdecimal()]
 
 
@@ -396,6 +396,5 @@ def differences_of_runs(configs: Sequence[RunConfig], may_differ: Sequence[str] 
 
 def runs_in(directory: Path) -> list[Path]:
     """Return the runs in a directory: itself, or those one level below it."""
-    found = [directory] if (directory / "run.json").exists() else []
-    below = sorted(each.parent for each in directory.glob("*/run.json")) if not found else []
-    return found or sorted(below, key=lambda each: (len(each.name), each.name))
+    files = list(directory.glob("run.json")) or directory.glob("*/run.json")
+    return sorted((each.parent for each in files), key=lambda each: (len(each.name), each.name))
