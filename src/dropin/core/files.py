@@ -117,7 +117,10 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], PlainDict]:
         raise InputError(f"{path} is damaged or not a file of Dropin.") from None
     if checksum(arrays, described) != stored:
         raise InputError(f"{path} is damaged: its checksum does not fit.")
-    about = parse_json(described, f"The description in {path}")
+    try:
+        about = parse_json(described, path)
+    except InputError:
+        raise InputError(f"{path} is damaged or not a file of Dropin.") from None
     if not isinstance(about, dict):
         raise InputError(
             f"{path} is not a file of Dropin: its description is {type(about).__name__}."

@@ -16,13 +16,13 @@ from dropin.core.reading import read_file
 
 __all__ = ["ESTIMATORS", "EVALUATION_COLUMNS", "Table", "read_table", "write_table"]
 
+ESTIMATORS = {"fixed": "mean_return", "legacy": "legacy_mean_return"}
+"""The estimators of returns, and the columns of `evaluation.csv` that hold them."""
 EVALUATION_COLUMNS = ("step", "team_limit", "mode", "teammates", "mean_return")
 """What `evaluation.csv` has in any case."""
 _COUNTS = ("step", "team_limit", "episodes")
-_WORDS = ("mode", "teammates", "agent")
+_NUMBERS = (*ESTIMATORS.values(), "ci_low", "ci_high")
 _WHOLE = re.compile("[0-9]{1,18}")
-ESTIMATORS = {"fixed": "mean_return", "legacy": "legacy_mean_return"}
-"""The estimators of returns, and the columns of `evaluation.csv` that hold them."""
 
 
 class Table:
@@ -120,7 +120,7 @@ def _check_row(row: Mapping[str, str], path: Path) -> None:
     for name, cell in row.items():
         if name in _COUNTS and not _WHOLE.fullmatch(cell):
             raise InputError(f"{path}: {shown(cell)} in the column {name} is not a whole number.")
-        if name not in (*_COUNTS, *_WORDS) and cell and not _is_number(cell):
+        if name in _NUMBERS and cell and not _is_number(cell):
             raise InputError(f"{path}: {shown(cell)} in the column {shown(name)} is not a number.")
 
 
