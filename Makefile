@@ -9,7 +9,7 @@ KEPT := docs/results/campaign docs/results/learning
 OPTIMISED := tests/test_compiled_and_eager.py tests/training/test_update.py
 export JAX_PLATFORMS ?= cpu
 
-.PHONY: demo test test-slow test-optimised chaos golden lint format types imports bench docs campaign results clean
+.PHONY: demo test test-slow test-optimised chaos fuzz attack golden lint format types imports bench docs campaign results clean
 
 # Two runs side by side, one a core; interrupted, the same command goes on.
 demo: $(APP)
@@ -52,6 +52,16 @@ types: $(DEV)
 imports: $(DEV)
 	$(BIN)/lint-imports
 
+# Everything that is read, fuzzed for this many minutes, guided by coverage; Linux only.
+MINUTES ?= 20
+fuzz: $(DEV)
+	$(BIN)/python -m pip install -qq --constraint constraints.txt --editable ".[fuzz]"
+	$(BIN)/python tests/fuzz/fuzz_run.py --minutes $(MINUTES) $(FLAGS)
+
+# The arena under attack: the slow tests of it, with what they measure.
+attack: $(DEV)
+	$(BIN)/pytest -s tests/arena/test_attack.py tests/arena/test_fuzz.py
+
 bench: $(DEV)
 	$(BIN)/python benchmarks/games.py
 	$(BIN)/python benchmarks/training.py
@@ -86,4 +96,4 @@ $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 	touch $@ $(APP)
 
 clean:
-	rm -rf $(VENV) site demo .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site demo fuzz-failures .pytest_cache .ruff_cache .hypothesis

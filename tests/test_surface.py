@@ -124,7 +124,7 @@ def test_public_functions_say_what_their_arguments_are():
     for name in NAMES:
         file = SOURCE.joinpath(*name.split(".")[1:])
         tree = ast.parse(
-            (file / "__init__.py" if file.is_dir() else file.with_suffix(".py")).read_text()
+            (own if (own := file.with_suffix(".py")).exists() else file / "__init__.py").read_text()
         )
         found += definitions(tree, name, getattr(importlib.import_module(name), "__all__", ()))
         classes += [each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)]

@@ -1,6 +1,7 @@
 """Trained agents: a learned policy with everything that is needed to act, in one file."""
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from dropin.core.errors import InputError, did_you_mean, unknown
 from dropin.core.files import read_arrays, write_arrays
 from dropin.core.formats import AGENT_FORMAT, upgrade_agent
 from dropin.core.observation import Interface, Observation
-from dropin.core.specs import LearnedPolicy
+from dropin.core.specs import LearnedPolicy, LearnerSpec
 from dropin.env import AnyEnv, AnyEnvState
 from dropin.learners.config import TrainConfig
 from dropin.policies import Policy
@@ -34,6 +35,7 @@ __all__ = [
     "agent_policy",
     "load_agent",
     "load_policy",
+    "read_description",
     "save_agent",
 ]
 
@@ -258,29 +260,41 @@ def load_agent(path: str | Path) -> Agent:
     if path.is_dir():
         path = path / AGENT_FILE
     arrays, about = read_arrays(path)
-    if about.get("kind") not in ("agent", "checkpoint"):
+    arrays, spec, settings, interface = read_description(arrays, about, path)
+    learner = spec.make(settings, TrainConfig())
+    template = eqx.filter_eval_shape(lambda: learner.policy_template(interface))
+    return Agent(from_arrays(template, arrays, path), spec.name, settings)
+
+
+def read_description(
+    arrays: Mapping[str, np.ndarray], about: PlainMapping, path: Path
+) -> tuple[PlainDict, LearnerSpec, Any, Interface]:
+    """Return the arrays of an agent by their paths, its learner, its settings and its interface.
+
+    Args:
+        arrays: The arrays in the file of an agent or of a checkpoint.
+        about: The description in it.
+        path: The file, for messages.
+
+    Raises:
+        InputError: If it does not describe an agent, or its learner is not registered.
+    """
+    if not isinstance(about, Mapping) or about.get("kind") not in ("agent", "checkpoint"):
         raise InputError(f"{path} does not hold an agent.")
-    arrays, about = upgrade_agent(arrays, about, path)
+    found, about = upgrade_agent(arrays, about, path)
     if about["kind"] == "checkpoint":
         try:
-            arrays = {name: arrays[stored] for name, stored in about["policy_arrays"].items()}
-        except (KeyError, AttributeError):
+            found = {name: found[stored] for name, stored in about["policy_arrays"].items()}
+        except (KeyError, TypeError, AttributeError):
             raise InputError(f"{path} is damaged: it does not say where its agent is.") from None
-    template = _template(about, path)
-    return Agent(from_arrays(template.policy, arrays, path), template.learner, template.settings)
-
-
-def _template(about: PlainMapping, path: Path) -> Agent:
-    """Return an agent of shapes only, from its description."""
     try:
         spec = registry.learners[about["learner"]]
         settings = from_dict(spec.settings, about["settings"])
-        interface = from_dict(Interface, about["interface"])
+        return found, spec, settings, from_dict(Interface, about["interface"])
     except (KeyError, TypeError, AttributeError):
         raise InputError(f"{path} does not describe an agent.") from None
-    learner = spec.make(settings, TrainConfig())
-    policy = eqx.filter_eval_shape(lambda: learner.policy_template(interface))
-    return Agent(policy, spec.name, settings)
+    except InputError as error:
+        raise InputError(f"{path} does not describe an agent: {error}") from None
 
 
 def load_policy(path: str | Path, env: AnyEnv, mode: str = "greedy") -> AgentPolicy:

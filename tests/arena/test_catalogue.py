@@ -84,8 +84,8 @@ def test_a_trained_agent_plays_by_the_rules_of_its_training(catalogue):
         ({"seed": -1}, "seed"),
         ({"clock": {"kind": "real_time", "tick_ms": 10}}, "10 ms"),
         ({"clock": 5}, "group of settings"),
-        ({"game": 5}, "not a name|Unknown game"),
-        ({"agent": ["a"]}, "not a name"),
+        ({"game": 5}, "not a text|Unknown game"),
+        ({"agent": ["a"]}, "not a text"),
     ],
 )
 def test_what_cannot_be_chosen_is_one_sentence(catalogue, values, says):

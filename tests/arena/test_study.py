@@ -203,3 +203,28 @@ def test_a_damaged_session_is_named(tmp_path):
     (folder / "a.json").write_text('{"format": 7}')
     with pytest.raises(InputError, match="not a session"):
         StudyStore(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"rooms": ["../mine"]}, {"rooms": ["*/../../mine"]}, {"id": "../../mine"}],
+)
+def test_results_of_a_stranger_name_no_files_elsewhere(tmp_path, change):
+    mine = tmp_path / "mine-1.jsonl"
+    mine.write_text("kept")
+    played = {
+        "number": 1, "practice": False, "condition": "a", "seed": 0,
+        "rooms": change.get("rooms", []),
+        "episodes": [], "disconnections": 0, "answers": {},
+    }  # fmt: skip
+    values = {
+        "id": change.get("id", "00ff"), "participant": "p", "order": ["a"], "started": 1.0,
+        "finished": None, "page": 1, "times": [], "rounds": [played], "format": 1,
+        "exclusion": {"idle_share": 0.5, "disconnections": 3},
+    }  # fmt: skip
+    folder = tmp_path / "results" / "sessions"
+    folder.mkdir(parents=True)
+    (folder / "00ff.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match="damaged"):
+        StudyStore(tmp_path / "results").delete("p")
+    assert mine.read_text() == "kept"

@@ -11,7 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from dropin.agents import Agent, agent_path, load_agent
-from dropin.arena.config import CLOSED, RULES_OPENNESS, SCRIPTED, RoomConfig, is_own_policy
+from dropin.arena.config import (
+    CLOSED,
+    MAX_TEAM,
+    RULES_OPENNESS,
+    SCRIPTED,
+    RoomConfig,
+    is_own_policy,
+)
 from dropin.arena.keys import default_action, keys_of
 from dropin.arena.play import Prepared
 from dropin.arena.replay import replay
@@ -21,18 +28,17 @@ from dropin.arena.simulation import Simulation
 from dropin.core import registry
 from dropin.core.config import PlainDict, PlainMapping, from_dict
 from dropin.core.errors import InputError, unknown
-from dropin.core.files import read_json
 from dropin.core.specs import GameSpec
 from dropin.env import AnyEnv
 from dropin.policies import RANDOM
 from dropin.training.config import RunConfig
 from dropin.training.run_directory import RunDirectory
+from dropin.zoo.cards import read_card_file
 
 __all__ = ["Catalogue", "KnownAgent"]
 
 _MOST_SIMULATIONS = 32
 """What was compiled last is kept."""
-_LARGEST_TEAM = 9
 _DEFAULT_GAME = "lbf"
 
 
@@ -73,7 +79,7 @@ class KnownAgent:
         """Return what browsers are told of the agent."""
         card: PlainMapping = {}
         if self.card is not None and self.card.exists():
-            card = read_json(self.card)
+            card = read_card_file(self.card)
         run = self.run
         learner = self.agent.learner if run is None else run.learner
         title = learner.upper()
@@ -169,10 +175,6 @@ class Catalogue:
         if known is not None and values.get("rules") is None and known.run is not None:
             values["rules"] = known.run.rules
         config = from_dict(RoomConfig, values)
-        if config.team_limit > _LARGEST_TEAM:
-            raise InputError(
-                f"The team limit {config.team_limit} is too large: it is at most {_LARGEST_TEAM}."
-            )
         env = config.make_env()
         config.make_policy(env, self._agent(config, env))
         return config
@@ -295,7 +297,7 @@ def _describe_game(spec: GameSpec) -> PlainDict:
             for name, each in types.items()
         ],
         "openness": [RULES_OPENNESS, CLOSED, *scripted, *_other_openness()],
-        "max_team_limit": _LARGEST_TEAM,
+        "max_team_limit": MAX_TEAM,
         "sides": list(game.side_names),
     }
 

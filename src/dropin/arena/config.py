@@ -1,8 +1,7 @@
 """What can be chosen for a room of the arena."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from dropin.agents import MODES, Agent, agent_policy
 from dropin.core import registry
@@ -16,6 +15,7 @@ from dropin.teams.scripted import Scripted
 
 __all__ = [
     "CLOSED",
+    "MAX_TEAM",
     "RULES_OPENNESS",
     "SCRIPTED",
     "TICK_MS",
@@ -28,8 +28,12 @@ RULES_OPENNESS, CLOSED, SCRIPTED = "rules", "closed", "scripted"
 """Openness of a room: as the rules of the game say, a fixed team, or a schedule."""
 TICK_MS = (150, 500)
 """Shortest and longest tick of real time, in milliseconds."""
+MAX_TEAM = 9
+"""Largest team limit."""
 MAX_LIMIT_MS = 600_000
 MAX_SEED = 2**31 - 1
+MAX_STEP = 10**6
+"""Latest step of a schedule."""
 MAX_SCHEDULE = 200
 """Most entries of a schedule."""
 
@@ -96,13 +100,14 @@ class RoomConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "initial_slots", tuple(_whole(self.initial_slots)))
-        object.__setattr__(self, "schedule", tuple(map(_entry, self.schedule)))
-        for name in ("game", "openness", "agent", "mode"):
-            if not isinstance(getattr(self, name), str):
-                raise InputError(f"The {name} {getattr(self, name)!r} is not a name.")
-        if self.types is not None and not all(isinstance(each, str) for each in self.types):
-            raise InputError("The types are not names.")
+        object.__setattr__(self, "schedule", tuple(map(tuple, self.schedule)))
+        if self.team_limit > MAX_TEAM:
+            raise InputError(
+                f"The team limit {self.team_limit} is too large: it is at most {MAX_TEAM}."
+            )
+        for step, _, slot in self.schedule:
+            if max(step, abs(slot)) > MAX_STEP:
+                raise InputError(f"The schedule has a number above {MAX_STEP}.")
         if self.mode not in MODES:
             raise unknown("mode", self.mode, MODES)
         if self.seed > MAX_SEED:
@@ -170,20 +175,3 @@ def is_own_policy(env: AnyEnv, agent: str) -> bool:
     """
     own = (each.name for each in env.team.pool.types if each.side == env.sides[0])
     return agent == RANDOM or agent in own
-
-
-def _whole(values: Sequence[object]) -> list[int]:
-    """Return slots if they are whole numbers."""
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise InputError(f"The slot {value!r} is not a whole number.")
-    return list(values)  # pyright: ignore[reportReturnType]
-
-
-def _entry(entry: Any) -> tuple[int, str, int]:
-    """Return an entry of a schedule if it is one."""
-    if not isinstance(entry, list | tuple) or len(entry) != 3:
-        raise InputError(f"{entry!r} is no entry of a schedule: write [step, 'leaves', slot].")
-    step, what, slot = entry
-    _whole([step, slot])
-    return step, str(what), slot

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from dropin.arena.cells import safe_cell
 from dropin.arena.recording import (
     CHANGE,
     REWIND,
@@ -101,8 +102,10 @@ def load_episodes(directory: str | Path) -> list[Episode]:
 def _load(recording: Recording) -> Episode:
     try:
         states, steps = _final_lines(recording.lines)
-        return _episode(recording, states, steps)
-    except (KeyError, TypeError, ValueError, IndexError):
+        episode = _episode(recording, states, steps)
+        _check_names(episode)
+        return episode
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
         raise InputError(f"{recording.path} is damaged: a line of it makes no sense.") from None
 
 
@@ -117,8 +120,29 @@ def _final_lines(lines: Sequence[PlainDict]) -> tuple[list[PlainDict], list[Plai
         elif line["kind"] == CHANGE:
             states[-1] = line
         elif line["kind"] == REWIND:
+            if not 0 <= line["step"] < len(states):
+                raise ValueError(line["step"])
             del states[line["step"] + 1 :], steps[line["step"] :]
+        else:
+            raise ValueError(line["kind"])
     return states, steps
+
+
+def _check_names(episode: Episode) -> None:
+    """Raise `ValueError` if an action or a type that tables name has no name, or a person none."""
+    acted = episode.acted
+    types = acted & ~episode.is_person
+    types[:, 0] = False
+    for numbers, names in (
+        (episode.actions[acted], episode.header["actions"]),
+        (episode.types[: len(episode)][types], episode.header["types"]),
+    ):
+        if ((numbers < 0) | (numbers >= len(names))).any():
+            raise ValueError("There is no name for a number.")
+    for people in episode.people:
+        for slot, person in people.items():
+            if not (0 <= slot < acted.shape[1] and isinstance(person, str)):
+                raise ValueError(person)
 
 
 def _episode(recording: Recording, states: list[PlainDict], steps: list[PlainDict]) -> Episode:
@@ -229,8 +253,8 @@ def export_csv(episodes: Sequence[Episode], path: str | Path) -> None:
     table = _table(episodes)
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(table)
-    writer.writerows(zip(*table.values(), strict=True))
+    writer.writerow(map(safe_cell, table))
+    writer.writerows(map(safe_cell, row) for row in zip(*table.values(), strict=True))
     write(Path(path), text.getvalue().encode())
 
 

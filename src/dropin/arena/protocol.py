@@ -2,18 +2,24 @@
 
 import json
 import math
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError, unknown
+from dropin.core.reading import parse_json
 
 __all__ = ["FIELDS", "Bucket", "Limits", "Message", "Number", "Text", "encode", "parse_message"]
 
 _SHOWN = 40
 """Characters of a wrong value that a message repeats."""
+_ESCAPE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
+)
+"""An escape in JSON; the two halves of one character are one match."""
 
 
 class Message(NamedTuple):
@@ -139,16 +145,21 @@ def parse_object(text: str | bytes) -> PlainDict:
         InputError: If it is something else.
     """
     try:
-        found = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+        if isinstance(text, bytes):
+            text = text.decode()
+        found = parse_json(_ESCAPE.sub(_whole_character, text), "The message")
+    except ValueError:  # An `InputError` is one.
         raise InputError("The message is not JSON.") from None
     if not isinstance(found, dict):
         raise InputError("The message is not a JSON object.")
     return found
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON.")
+def _whole_character(escape: re.Match[str]) -> str:
+    """Return an escape as it is, or nothing for half a character: browsers cut texts so."""
+    text = escape[0]
+    is_half = len(text) == 6 and "D800" <= text[2:].upper() <= "DFFF"
+    return "" if is_half else text
 
 
 def _show(value: object) -> str:
@@ -188,6 +199,10 @@ class Limits:
     """People in a room, those who watch included."""
     connections: int = 256
     """Web sockets at a time."""
+    sockets: int = 512
+    """Connections of any kind at a time."""
+    request_seconds: float = 20.0
+    """How long a request may take to arrive, and a response to be read."""
     message_bytes: int = 2048
     """Size of a message from a browser."""
     body_bytes: int = 16_384

@@ -19,6 +19,7 @@ __all__ = [
 
 _ID = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _LONGEST = 4000
+_LONGEST_SCALE = 100
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class _Question(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.id, str) or not _ID.fullmatch(self.id):
+        if not _ID.fullmatch(self.id):
             raise InputError(f"The id {self.id!r} of a question is not a word in small letters.")
 
     def describe(self) -> PlainDict:
@@ -52,6 +53,14 @@ class ScaleQuestion(_Question):
     """What the lowest number means."""
     high: str = ""
     """What the highest number means."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.min < self.max <= self.min + _LONGEST_SCALE:
+            raise InputError(
+                f"The scale of the question {self.id!r} goes from {self.min} to {self.max}: it has"
+                f" at least 2 and at most {_LONGEST_SCALE + 1} numbers."
+            )
 
     def check(self, answer: object) -> int:
         """Return an answer if it is one."""
@@ -122,7 +131,7 @@ def read_questions(values: object) -> tuple[Question, ...]:
     found: list[Question] = []
     for each in values:
         kind = each.get("kind")
-        if kind not in _KINDS:
+        if not isinstance(kind, str) or kind not in _KINDS:
             raise unknown("kind of question", kind, _KINDS)
         for name in ("id", "text"):
             if name not in each:

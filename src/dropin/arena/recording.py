@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from io import BufferedWriter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -24,9 +24,10 @@ from dropin.arena.config import RoomConfig
 from dropin.arena.simulation import Moment, Simulation
 from dropin.core import registry
 from dropin.core.arrays import to_arrays
-from dropin.core.config import PlainDict, PlainMapping, from_dict, to_dict
+from dropin.core.config import PlainDict, PlainMapping, from_dict, misfit, to_dict
 from dropin.core.errors import InputError
 from dropin.core.files import checksum
+from dropin.core.reading import parse_json, read_file
 from dropin.env import AnyEnv
 
 __all__ = [
@@ -275,6 +276,24 @@ def _plain(array: Any) -> list[Any]:
     return np.where(np.isfinite(short), short.astype(object), np.array(None)).tolist()
 
 
+class _Config(TypedDict):
+    """What tables say of a room."""
+
+    game: str
+    agent: str
+
+
+class _Header(TypedDict):
+    versions: Mapping[str, Any]
+    config: _Config
+    seed: int
+    actions: list[str]
+    agent_features: list[str]
+    shared_features: list[str]
+    types: list[str]
+    sides: list[int]
+
+
 @dataclass(frozen=True)
 class Recording:
     """The content of a file."""
@@ -305,13 +324,7 @@ def read_recording(path: str | Path) -> Recording:
         InputError: If it is no recording, of another format, or damaged.
     """
     path = Path(path)
-    try:
-        rows = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        raise InputError(f"There is no file {path}.") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
-    *whole, torn = rows
+    *whole, torn = read_file(path).split(b"\n")
     lines, check = [], 0
     for number, row in enumerate(whole, start=1):
         line, check = _parse(row, check, f"{path}, line {number},")
@@ -323,6 +336,8 @@ def read_recording(path: str | Path) -> Recording:
         raise InputError(
             f"{path} has format {header.get('format')}, but this version reads {FORMAT}."
         )
+    if expected := misfit(header, _Header):
+        raise InputError(f"{path} is damaged: its header is not {expected}.")
     complete = bool(lines) and lines[-1]["kind"] == END and not torn
     return Recording(path, header, lines[:-1] if complete else lines, complete)
 
@@ -334,7 +349,7 @@ def _parse(row: bytes, check: int, place: str) -> tuple[PlainDict, int]:
     if not mark or stored != b"%d}" % check:
         raise InputError(f"{place} is damaged: its checksum does not fit.")
     try:
-        line = json.loads(body + b"}")
+        line = parse_json(body + b"}", place)
         return {"kind": line.pop("kind"), **line}, check
     except (ValueError, KeyError, AttributeError):
         raise InputError(f"{place} is damaged.") from None

@@ -18,6 +18,7 @@ from starlette.websockets import WebSocket
 from dropin.arena.assets import Asset, load_assets
 from dropin.arena.connection import Connection, DroppedError
 from dropin.arena.hub import Hub
+from dropin.arena.patience import make_protocol
 from dropin.arena.people import Person
 from dropin.arena.protocol import Message, parse_object
 from dropin.arena.security import RefusedError, SecureHeaders
@@ -244,7 +245,7 @@ def make_app(hub: Hub, on_failure: Callable[[BaseException], None]) -> Starlette
     ) -> Route:
         return Route(path, _Checked(server, endpoint).__call__, methods=methods or ["GET"])
 
-    return Starlette(
+    app = Starlette(
         routes=[
             route("/", server.page),
             route("/r/{room:str}", server.page),
@@ -261,6 +262,9 @@ def make_app(hub: Hub, on_failure: Callable[[BaseException], None]) -> Starlette
         exception_handlers={HTTPException: _on_http_error},
         lifespan=lifespan,
     )
+    # A redirect would go to whatever host the request names.
+    app.router.redirect_slashes = False
+    return app
 
 
 def make_server(app: Starlette, hub: Hub) -> uvicorn.Server:
@@ -274,6 +278,7 @@ def make_server(app: Starlette, hub: Hub) -> uvicorn.Server:
         app,
         log_level="critical",
         lifespan="on",
+        http=make_protocol(hub.limits),
         ws="websockets-sansio",
         # A little more than what is allowed, so that somebody who is just above is told so.
         ws_max_size=4 * hub.limits.message_bytes,

@@ -3,7 +3,6 @@
 import hashlib
 import random
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Literal
 from dropin.arena.questions import Question, read_questions
 from dropin.core.config import Checked, PlainDict, PlainMapping, from_dict, merge
 from dropin.core.errors import InputError, unknown
+from dropin.core.reading import parse_toml, read_file
 
 __all__ = [
     "Condition",
@@ -27,6 +27,10 @@ __all__ = [
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """Names of conditions and ids of participants: they become columns and parts of links."""
+_MAX_BYTES = 2**20
+"""Size of a study's file, at most."""
+_MAX_ROUNDS = 1000
+"""Rounds of a condition, and episodes of a round, at most."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,12 @@ class Rounds(Checked):
     text: str = ""
     room: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the room that differ from those of all rooms."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("number", "episodes"):
+            if getattr(self, name) > _MAX_ROUNDS:
+                raise InputError(f"The {name} of rounds is too large: it is at most {_MAX_ROUNDS}.")
 
 
 @dataclass(frozen=True)
@@ -213,13 +223,8 @@ def load_study(path: Path) -> Study:
     Raises:
         InputError: If the file is missing or something in it cannot be used.
     """
-    try:
-        content = path.read_bytes()
-        values = tomllib.loads(content.decode())
-    except FileNotFoundError:
-        raise InputError(f"There is no file {path}.") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as TOML: {error}.") from None
+    content = read_file(path, _MAX_BYTES)
+    values = parse_toml(content, path)
     try:
         digest = hashlib.sha256(content).hexdigest()[:16]
         return read_study(values, digest, path.resolve().parent)

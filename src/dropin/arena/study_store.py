@@ -3,16 +3,19 @@
 import csv
 import io
 import json
+import re
 import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any, TypedDict
 
+from dropin.arena.cells import safe_cell
 from dropin.arena.rounds import EpisodeResult
 from dropin.arena.study import Exclusion, Page, Study
-from dropin.core.config import PlainDict, PlainMapping, to_dict
+from dropin.core.config import PlainDict, PlainMapping, misfit, to_dict
 from dropin.core.errors import InputError
 from dropin.core.files import read_json, write_json
 
@@ -21,8 +24,47 @@ __all__ = ["STUDY_FILE", "Session", "StudyStore", "export_csv", "export_json"]
 STUDY_FILE = "study.json"
 """Says of which study a directory holds the results."""
 _FORMAT = 1
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a table calculator would take a cell for a formula by."""
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""Sessions and rooms: their ids are parts of the names of files."""
+
+
+class _PlayedEpisode(TypedDict):
+    seed: int
+    steps: int
+    score: float
+    person_steps: int
+    idle_steps: int
+    recording: str | None
+
+
+class _PlayedRound(TypedDict):
+    number: int
+    practice: bool
+    condition: str
+    seed: int
+    rooms: list[str]
+    episodes: list[_PlayedEpisode]
+    disconnections: int
+    answers: dict[str, Any]
+
+
+class _Exclusion(TypedDict):
+    idle_share: float
+    disconnections: int
+
+
+class _StoredSession(TypedDict):
+    """The file of a participant."""
+
+    id: str
+    participant: str
+    order: list[str]
+    started: float
+    finished: float | None
+    page: int
+    times: list[float]
+    rounds: list[_PlayedRound]
+    exclusion: _Exclusion
 
 
 @dataclass
@@ -111,11 +153,13 @@ class StudyStore:
         values = read_json(path)
         if not isinstance(values, Mapping) or values.get("format") != _FORMAT:
             raise InputError(f"{path} is not a session of this version of Dropin.")
-        try:
-            plain = {**values, **{key: list(values[key]) for key in ("order", "times", "rounds")}}
-            return Session(**plain)
-        except (KeyError, TypeError):
-            raise InputError(f"{path} is damaged.") from None
+        if expected := misfit(values, _StoredSession):
+            raise InputError(f"{path} is damaged: it is not {expected}.")
+        ids = [values["id"], *(name for each in values["rounds"] for name in each["rooms"])]
+        conditions = {each["condition"] for each in values["rounds"] if not each["practice"]}
+        if not all(map(_ID.fullmatch, ids)) or not conditions <= set(values["order"]):
+            raise InputError(f"{path} is damaged: a name in it cannot be right.")
+        return Session(**{each.name: values[each.name] for each in fields(Session)})
 
     def claim(self, study: Study) -> None:
         """Note which study the directory is for.
@@ -135,6 +179,12 @@ class StudyStore:
                 f"{self.directory} holds results of another study, or of this one before its file"
                 " was changed: give another --record."
             )
+
+        for each in self.sessions:
+            if tuple(each.order) not in study.orders or not 0 <= each.page < len(
+                study.pages(each.order)
+            ):
+                raise InputError(f"The session {each.id} is damaged: it is not of this study.")
 
     @property
     def sessions(self) -> list[Session]:
@@ -260,7 +310,7 @@ def export_csv(sessions: Sequence[Session]) -> str:
     table.writerow([*columns, *(f"answer_{name}" for name in asked)])
     for row in rows:
         answers = [row["answers"].get(name, "") for name in asked]
-        table.writerow([_cell(value) for value in (*(row[each] for each in columns), *answers)])
+        table.writerow([safe_cell(value) for value in (*(row[each] for each in columns), *answers)])
     return text.getvalue()
 
 
@@ -291,10 +341,3 @@ def _row(session: Session, played: PlainMapping) -> PlainDict:
         "recordings": " ".join(each["recording"] or "" for each in episodes).strip(),
         "answers": played["answers"],
     }
-
-
-def _cell(value: object) -> object:
-    """Return a value as a cell; a participant's text cannot become a formula."""
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return value

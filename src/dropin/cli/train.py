@@ -180,18 +180,18 @@ def _check_same(runs: list[Path], changes: PlainDict) -> None:
 def _parse_keep(text: str | None) -> Any:
     if text in (None, "all", "agents"):
         return text
-    if not text.isdigit() or int(text) < 1:
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
         raise InputError(f"--keep {text} is not a number of checkpoints above 0, all or agents.")
     return int(text)
 
 
 def _parse_seeds(text: str) -> list[int]:
     """Return the seeds that `0..7` or `0,3,5` stands for."""
-    span = re.fullmatch(r"(\d+)\.\.(\d+)", text)
+    span = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", text)
     if span:
         first, last = int(span[1]), int(span[2])
         found = list(range(first, last + 1)) if last - first < _MOST_SEEDS else []
-    elif re.fullmatch(r"\d+(,\d+)*", text):
+    elif re.fullmatch(r"[0-9]{1,18}(,[0-9]{1,18})*", text):
         found = sorted({int(each) for each in text.split(",")})
     else:
         found = []

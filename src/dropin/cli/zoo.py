@@ -61,30 +61,29 @@ def _train_recipe(name: str, seed: int, directory: Path, *, install: bool) -> No
     except InputError:
         raise unknown("recipe", name, (*AGENT_RECIPES, *RECIPES)) from None
 
-    from dropin.core.files import read_json
-    from dropin.zoo.cards import card_path
+    from dropin.zoo.cards import card_path, read_card_file
     from dropin.zoo.recipe import run_recipe
 
     weights, card = directory / f"{name}.safetensors", directory / f"{name}.json"
     if not (install and card.exists()):
         run_recipe(recipe, directory, seed)
-    elif read_json(card)["seed"] != seed:
+    elif (found := read_card_file(card)["seed"]) != seed:
         raise InputError(
-            f"{card} is of seed {read_json(card)['seed']}: give that --seed, or train with this"
-            " one in another --directory."
+            f"{card} is of seed {found}: give that --seed, or train with this one in another"
+            " --directory."
         )
-    _show_measurements([read_json(card)])
+    _show_measurements([read_card_file(card)])
     files = {weights: recipe.weights_path, card: card_path(name)}
     # A script has no weights.
     _put({made: files[made] for made in files if made.exists()}, install=install)
 
 
 def _train_agent(name: str, seed: int, directory: Path, run: Path | None, *, install: bool) -> None:
-    from dropin.core.files import file_checksum, read_json, write_json
+    from dropin.core.files import file_checksum, write_json
     from dropin.training.run_directory import RunDirectory
     from dropin.zoo.agent_recipe import make_agent_card, train_agent
     from dropin.zoo.agents import agent_directory
-    from dropin.zoo.cards import card_path
+    from dropin.zoo.cards import card_path, read_card_file
 
     if run is None:
         run = directory / name
@@ -93,9 +92,9 @@ def _train_agent(name: str, seed: int, directory: Path, run: Path | None, *, ins
     if not card.exists():
         print(f"{name}: measuring how well it does", flush=True)
         write_json(card, make_agent_card(name, run))
-    elif read_json(card)["sha256"] != file_checksum(made):
+    elif read_card_file(card)["sha256"] != file_checksum(made):
         raise InputError(f"{card} is of another agent: remove it or give another --directory.")
-    _show_measurements([read_json(card)])
+    _show_measurements([read_card_file(card)])
     installed = agent_directory(name)
     files = {each: installed / each.name for each in (made, run / "run.json")}
     _put({**files, card: card_path(name)}, install=install)
@@ -114,11 +113,10 @@ def _put(files: Mapping[Path, Path], *, install: bool) -> None:
 
 def _cards() -> dict[str, PlainDict]:
     """Return the cards that there are, by name, those of agents first."""
-    from dropin.core.files import read_json
-    from dropin.zoo.cards import read_card
+    from dropin.zoo.cards import read_card, read_card_file
 
     agents = {
-        name: read_json(spec.card)
+        name: read_card_file(spec.card)
         for name, spec in registry.agents.items()
         if spec.card is not None and spec.card.exists()
     }
@@ -179,7 +177,12 @@ def _flat(values: PlainMapping, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _show_measurements(cards: Sequence[PlainMapping]) -> None:
-    rows = [
+    columns = ("name", "measured", "of", "n", "mean", "95 % interval")
+    show_table(columns, _measurement_rows(cards), numbers=3)
+
+
+def _measurement_rows(cards: Sequence[PlainMapping]) -> list[tuple[str, ...]]:
+    return [
         (
             card["name"],
             each["quantity"],
@@ -191,8 +194,6 @@ def _show_measurements(cards: Sequence[PlainMapping]) -> None:
         for card in cards
         for each in card["measurements"]
     ]
-    columns = ("name", "measured", "of", "n", "mean", "95 % interval")
-    show_table(columns, rows, numbers=3)
 
 
 def _interval(measurement: PlainMapping) -> str:

@@ -3,10 +3,21 @@
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
-from dropin.core.errors import InputError, unknown
+from dropin.core.errors import InputError, shown, unknown
+from dropin.core.reading import MAX_DEPTH, parse_json
 
 __all__ = [
     "Checked",
@@ -15,6 +26,7 @@ __all__ = [
     "differences",
     "from_dict",
     "merge",
+    "misfit",
     "not_none",
     "parse_settings",
     "to_dict",
@@ -34,43 +46,92 @@ class Checked:
     """
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
+        hints = _hints(type(self))
         for each in dataclasses.fields(self):  # pyright: ignore[reportArgumentType]
             name, kind = each.name, hints[each.name]
             value, words = getattr(self, name), name.replace("_", " ")
             least = each.metadata.get("least", 1)
             if get_origin(kind) is Literal:
-                if value not in get_args(kind):
+                if isinstance(value, bool) or value not in get_args(kind):
                     raise unknown(words, value, get_args(kind))
-            elif kind is int and (isinstance(value, bool) or not isinstance(value, int)):
-                raise InputError(f"The {words} {value!r} is not a whole number.")
+            elif expected := misfit(value, kind):
+                raise InputError(f"The {words} {shown(value)} is not {expected}.")
             elif kind is int and value < least:
                 raise InputError(f"The {words} {value} is too small: it is at least {least}.")
-            elif kind is float and (isinstance(value, bool) or not isinstance(value, int | float)):
-                raise InputError(f"The {words} {value!r} is not a number.")
             elif kind is float and not 0 <= value < float("inf"):
                 raise InputError(f"The {words} {value} is out of range: it is at least 0.")
-            elif (group := _group(kind)) and not isinstance(value, group):
-                raise InputError(f"The {words} {value!r} is not a group of settings.")
-            elif (rows := _rows(kind)) and isinstance(value, list):
+            elif isinstance(value, list):
                 object.__setattr__(self, name, tuple(value))
-            elif rows and not isinstance(value, rows):
-                raise InputError(f"The {words} {value!r} is not a list.")
 
 
-def _group(kind: Any) -> type | None:
-    """Return the class of values of a kind if they are groups of settings, else None."""
-    if get_origin(kind) is Mapping:
-        return Mapping
-    return kind if isinstance(kind, type) and dataclasses.is_dataclass(kind) else None
+@cache
+def _hints(kind: type) -> PlainDict:
+    """Return the types of the fields of a class; reading annotations takes long."""
+    return get_type_hints(kind)
 
 
-def _rows(kind: Any) -> tuple[type, ...]:
-    """Return the classes of values of a kind if they are tuples (or None), else nothing."""
-    options = get_args(kind) if get_origin(kind) is UnionType else (kind,)
-    if not any(get_origin(each) is tuple for each in options):
-        return ()
-    return (tuple, NoneType) if NoneType in options else (tuple,)
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+def misfit(value: object, kind: Any) -> str | None:
+    """Return what a plain value should be, as "a whole number"; None if it is of its kind.
+
+    Args:
+        value: The value.
+        kind: A type as annotations have it: of plain values, lists, groups, and unions of these.
+            Other types, and what is in groups of no known names, are not checked.
+    """
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (UnionType, Union):
+        found = [misfit(value, each) for each in args]
+        return None if None in found else found[0]
+    if origin in (tuple, list):
+        return _misfit_of_list(value, args)
+    if is_typeddict(kind):
+        return _misfit_of_group(value, _hints(kind))
+    return _misfit_of_one(value, kind, origin, args)
+
+
+def _misfit_of_one(
+    value: object, kind: Any, origin: object, choices: tuple[object, ...]
+) -> str | None:
+    """Return the same for a value that is no list, and no group of known names."""
+    good, expected = True, ""
+    if origin is Literal:
+        good, expected = value in choices, f"one of {', '.join(map(str, choices))}"
+    elif origin in (dict, Mapping) or dataclasses.is_dataclass(kind):
+        good = isinstance(value, Mapping if origin else kind)  # pyright: ignore[reportArgumentType]
+        expected = "a group of settings"
+    elif kind is NoneType:
+        good, expected = value is None, "empty"
+    elif kind in _KINDS:
+        types = (int, float) if kind is float else kind
+        good = isinstance(value, types) and (kind is bool or not isinstance(value, bool))
+        expected = _KINDS[kind]
+    return None if good else expected
+
+
+def _misfit_of_list(value: object, kinds: tuple[Any, ...]) -> str | None:
+    if not isinstance(value, list | tuple):
+        return "a list"
+    same = len(kinds) == 1 or kinds[-1] is Ellipsis
+    wanted = [kinds[0]] * len(value) if same else kinds
+    found = next(filter(None, map(misfit, value, wanted)), None)
+    if same:
+        return f"a list in which each is {found}" if found else None
+    if found or len(value) != len(kinds):
+        return f"a list of {', '.join(_KINDS.get(each, 'a value') for each in kinds)}"
+    return None
+
+
+def _misfit_of_group(value: object, kinds: PlainMapping) -> str | None:
+    if not isinstance(value, Mapping):
+        return "a group"
+    for name, kind in kinds.items():
+        found = misfit(value[name], kind) if name in value else "there"
+        if found:
+            return f"a group in which {name} is {found}"
+    return None
 
 
 def to_dict(config: Any) -> PlainDict:
@@ -86,9 +147,9 @@ def from_dict(kind: type[Config], values: PlainMapping) -> Config:
         values: The plain values by name.
 
     Raises:
-        InputError: If there is no setting of a name, or a value cannot be used.
+        InputError: If there is no setting of a name, one is missing, or a value cannot be used.
     """
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     for name in values:
         if name not in hints:
             raise unknown(f"setting of {kind.__name__}", name, hints)
@@ -98,6 +159,10 @@ def from_dict(kind: type[Config], values: PlainMapping) -> Config:
             given[name] = from_dict(hints[name], value)  # pyright: ignore[reportArgumentType]
         else:
             given[name] = tuple(value) if isinstance(value, list) else value
+    for each in dataclasses.fields(kind):  # pyright: ignore[reportArgumentType]
+        optional = (each.default, each.default_factory) != (dataclasses.MISSING,) * 2
+        if each.init and not optional and each.name not in given:
+            raise InputError(f"The {each.name.replace('_', ' ')} is missing.")
     return kind(**given)
 
 
@@ -147,10 +212,14 @@ def parse_settings(texts: Iterable[str]) -> PlainDict:
     for each in texts:
         name, sign, text = each.partition("=")
         if not sign or not all(name.split(".")):
-            raise InputError(f"{each!r} is not a setting: write name=value, as in settings.rank=3.")
+            raise InputError(
+                f"{shown(each)} is not a setting: write name=value, as in settings.rank=3."
+            )
+        if name.count(".") >= MAX_DEPTH:
+            raise InputError(f"{name[:40]!r}... is not the name of a setting: it is too long.")
         try:
-            value: Any = json.loads(text)
-        except ValueError:
+            value: Any = parse_json(text, name)
+        except InputError:
             value = text
         for part in reversed(name.split(".")):
             value = {part: value}

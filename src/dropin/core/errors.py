@@ -3,7 +3,17 @@
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["InputError", "MissingExtraError", "StoppedError", "did_you_mean", "unknown"]
+__all__ = [
+    "InputError",
+    "MissingExtraError",
+    "StoppedError",
+    "did_you_mean",
+    "shown",
+    "unknown",
+]
+
+_SHOWN = 80
+"""Characters of a wrong value that a message repeats."""
 
 
 class InputError(ValueError):
@@ -36,7 +46,21 @@ def unknown(kind: str, name: object, allowed: Iterable[str]) -> InputError:
     """
     names = [str(each) for each in allowed]
     hint = did_you_mean(name, names)
-    return InputError(f"Unknown {kind} {name!r}: it can be {', '.join(names)}{hint}")
+    return InputError(f"Unknown {kind} {shown(name)}: it can be {', '.join(names)}{hint}")
+
+
+def shown(value: object, longest: int = _SHOWN) -> str:
+    """Return a value as a message repeats it: a long one is cut off.
+
+    Args:
+        value: The value.
+        longest: Characters that are shown, at most.
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write numbers of very many digits.
+        text = f"{type(value).__name__} with a number of very many digits"
+    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def did_you_mean(name: object, allowed: Iterable[str]) -> str:
@@ -47,5 +71,5 @@ def did_you_mean(name: object, allowed: Iterable[str]) -> str:
         allowed: The known names.
     """
     names = {each.lower(): each for each in allowed}
-    near = difflib.get_close_matches(str(name).lower(), names, n=1)
+    near = difflib.get_close_matches(str(name)[:_SHOWN].lower(), names, n=1)
     return f"; did you mean {names[near[0]]!r}?" if near else "."

@@ -17,6 +17,7 @@ import safetensors.numpy
 
 from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError
+from dropin.core.reading import MAX_ARRAYS_BYTES, parse_json, read_file
 
 __all__ = [
     "checksum",
@@ -156,7 +157,7 @@ def locked(path: Path, refusal: str, wait: float = 0.0) -> Iterator[None]:
 
 def file_checksum(path: Path) -> str:
     """Return the SHA-256 checksum of a file, in hexadecimal digits."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read_file(path, MAX_ARRAYS_BYTES)).hexdigest()
 
 
 def sync_directory(path: Path) -> None:
@@ -179,18 +180,17 @@ def write_json(path: Path, value: Any) -> None:
     write(path, (json.dumps(value, indent=2) + "\n").encode())
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file.
+def read_json(path: Path, *, nan: bool = False) -> Any:
+    """Read a JSON file, within the bounds of `parse_json`.
+
+    Args:
+        path: The file.
+        nan: Whether a number may be NaN or infinite, as the ends of an interval that is not known.
 
     Raises:
         InputError: If the file is missing or is not JSON.
     """
-    try:
-        return json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise InputError(f"There is no file {path}.") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as JSON: {error}.") from None
+    return parse_json(read_file(path), path, nan=nan)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], about: PlainMapping) -> None:
@@ -215,24 +215,24 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], PlainDict]:
     Raises:
         InputError: If the file is missing, or its checksum does not fit.
     """
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"There is no file {path}.") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    data = read_file(path, MAX_ARRAYS_BYTES)
     try:
         arrays = safetensors.numpy.load(data)
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        header = parse_json(data[8 : 8 + int.from_bytes(data[:8], "little")], path)
         stored, _, described = header["__metadata__"][_KEY].partition(" ")
     except (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path} is damaged or not a file of Dropin.") from None
     if checksum(arrays, described) != stored:
         raise InputError(f"{path} is damaged: its checksum does not fit.")
     try:
-        return arrays, json.loads(described)
-    except (ValueError, RecursionError):
+        about = parse_json(described, path)
+    except InputError:
         raise InputError(f"{path} is damaged or not a file of Dropin.") from None
+    if not isinstance(about, dict):
+        raise InputError(
+            f"{path} is not a file of Dropin: its description is {type(about).__name__}."
+        )
+    return arrays, about
 
 
 def checksum(arrays: Mapping[str, np.ndarray], described: str = "") -> str:

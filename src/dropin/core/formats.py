@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dropin.core.config import PlainDict, PlainMapping
-from dropin.core.errors import InputError
+from dropin.core.errors import InputError, shown
 
 __all__ = [
     "AGENT_FORMAT",
@@ -117,7 +117,7 @@ def check_format(found: object, newest: int, what: object) -> int:
     """
     number = 1 if found is None else found
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise InputError(f"{what} has the format {number!r}, which is no format of Dropin.")
+        raise InputError(f"{what} has the format {shown(number)}, which is no format of Dropin.")
     if number > newest:
         raise InputError(
             f"{what} has format {number}, but this version of Dropin reads formats 1 to {newest}:"
@@ -141,6 +141,8 @@ def upgrade_run_config(values: PlainMapping, found: object, what: object) -> Pla
         found: The format number in the file; None is format 1.
         what: The file, for messages.
     """
+    if not isinstance(values, Mapping):
+        raise InputError(f"{what} has settings that are no group of settings.")
     if check_format(found, RUN_FORMAT, what) == RUN_FORMAT:
         return dict(values)
     config = _renamed(values, _RUN)
@@ -190,8 +192,13 @@ def upgrade_agent(
     new["format"] = AGENT_FORMAT
     if new.get("kind") == "checkpoint":
         arrays = {name: each for name, each in arrays.items() if name.startswith("learner.")}
-        arrays["temperature"] = np.array(about.get("temperature", 1.0), np.float32)
+        temperature = about.get("temperature", 1.0)
+        if isinstance(temperature, bool) or not isinstance(temperature, int | float):
+            raise InputError(f"{what} has a temperature that is no number: {shown(temperature)}.")
+        arrays["temperature"] = np.array(temperature, np.float32)
     upgraded = {_array_path(name): each for name, each in arrays.items()}
+    if len(upgraded) < len(arrays):
+        raise InputError(f"{what} is damaged: it has an array under an old and a new name.")
     new["policy_arrays"] = {name: name for name in upgraded}
     return upgraded, new
 

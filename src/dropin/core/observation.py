@@ -7,6 +7,9 @@ from typing import Protocol, runtime_checkable
 import equinox as eqx
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from dropin.core.config import misfit
+from dropin.core.errors import InputError, shown
+
 __all__ = ["Feature", "Interface", "Observation", "TimeStep"]
 
 
@@ -87,6 +90,18 @@ class _HasFeatures(Protocol):
     def features(self, slots: int) -> tuple[Sequence[Feature], Sequence[Feature]]: ...
 
 
+MAX_SIDES = 100
+"""Sides of a game, at most: networks have a part for each."""
+_KINDS = {
+    "game": str,
+    "agent_features": tuple[str, ...],
+    "shared_features": tuple[str, ...],
+    "actions": tuple[str, ...],
+    "absent_values": tuple[float, ...],
+    "num_sides": int,
+}
+
+
 @dataclass(frozen=True)
 class Interface:
     """The names of everything a learner observes and can do in a game.
@@ -102,6 +117,14 @@ class Interface:
     absent_values: tuple[float, ...] = field(default=(), compare=False)
     """The value of each agent feature for an agent that is not there."""
     num_sides: int = field(default=1, compare=False)
+
+    def __post_init__(self) -> None:
+        for name, kind in _KINDS.items():
+            if expected := misfit(getattr(self, name), kind):
+                words = name.replace("_", " ")
+                raise InputError(f"The {words} {shown(getattr(self, name))} is not {expected}.")
+        if not 1 <= self.num_sides <= MAX_SIDES:
+            raise InputError(f"A game has 1 to {MAX_SIDES} sides, not {self.num_sides}.")
 
     @classmethod
     def from_game(cls, game: _HasFeatures, slots: int = 2) -> "Interface":

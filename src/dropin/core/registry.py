@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from dropin.core.errors import InputError, unknown
+from dropin.core.errors import InputError, shown, unknown
 
 if TYPE_CHECKING:
     from dropin.core.specs import (
@@ -47,6 +47,8 @@ __all__ = [
 PLUGIN_GROUP = "dropin.plugins"
 """The entry-point group in which plug-ins announce themselves."""
 
+_LONGEST_REASON = 500
+"""Characters of an error of a plug-in that a message repeats."""
 Item = TypeVar("Item")
 
 
@@ -92,6 +94,8 @@ class Registry(Mapping[str, Item], Generic[Item]):
             InputError: If the name is unknown; the message suggests the nearest known one.
         """
         self.load_builtin()
+        if not isinstance(name, str):
+            raise unknown(self.kind, name, self._items)
         if name not in self._items:
             load_plugins()
         if name not in self._items:
@@ -260,8 +264,9 @@ def _broken() -> tuple[str, ...]:
             _types.clear()
             _types.update(types)
             reason = _reason(error)
-            failed.append(f"the plug-in {plugin.name!r} ({plugin.value}) failed: {reason}")
-            warnings.warn(f"The plug-in {plugin.name!r} is left out: {reason}.", stacklevel=2)
+            name = f"plug-in {shown(plugin.name)}"
+            failed.append(f"the {name} ({plugin.value[:_LONGEST_REASON]}) failed: {reason}")
+            warnings.warn(f"The {name} is left out: {reason}.", stacklevel=2)
         finally:
             _loading.clear()
     return tuple(failed)
@@ -269,7 +274,7 @@ def _broken() -> tuple[str, ...]:
 
 def _reason(error: BaseException) -> str:
     """Return in one line why a plug-in failed, without a full stop."""
-    text = " ".join(str(error).split()).rstrip(".")
+    text = " ".join(str(error).split()).rstrip(".")[:_LONGEST_REASON]
     if isinstance(error, InputError):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

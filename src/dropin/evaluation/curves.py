@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dropin.core.errors import InputError
+from dropin.core.errors import InputError, shown
 from dropin.evaluation.statistics import estimate
 
 __all__ = ["Curve", "Row", "select_rows"]
@@ -52,7 +52,9 @@ class Curve:
         values: dict[int, list[float]] = {}
         for run in runs:
             for row in run:
-                value = missing_value if row[column] == "" else float(row[column])
+                if column not in row:
+                    raise InputError(f"{label or 'These runs'}: there is no column {column}.")
+                value = missing_value if row[column] == "" else _number(row[column], column)
                 if value is not None:
                     values.setdefault(int(row["step"]), []).append(value)
         self.steps = sorted(step for step, found in values.items() if len(found) == len(runs))
@@ -69,7 +71,7 @@ class Curve:
         if len(runs) == 1 and column == MEAN_RETURN:
             rows = {int(row["step"]): row for row in runs[0]}
             self.ci_low, self.ci_high = (
-                [float(rows[step][end]) for step in self.steps] for end in INTERVAL
+                [float(rows[step].get(end) or "nan") for step in self.steps] for end in INTERVAL
             )
         else:
             self.ci_low = [point.low for point in self.points]
@@ -84,6 +86,13 @@ class Curve:
     def best_index(self) -> int:
         """The index of the step with the largest mean."""
         return int(np.argmax(self.means))
+
+
+def _number(cell: str, column: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise InputError(f"{shown(cell)} in the column {column} is not a number.") from None
 
 
 def select_rows(

@@ -11,9 +11,10 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypedDict
 
 from dropin._xla.cache import use_cache
-from dropin.core.config import PlainDict, PlainMapping
+from dropin.core.config import PlainDict, PlainMapping, misfit
 from dropin.core.errors import InputError
 from dropin.core.files import read_json, write_json
 from dropin.evaluation.curves import Row, select_rows
@@ -33,6 +34,12 @@ __all__ = [
     "publish",
     "write_failure",
 ]
+
+
+class _Failure(TypedDict):
+    identity: str
+    reason: str
+
 
 FRESH_SEED = 1_000_003
 """The seed of the fresh episodes: no run is trained or evaluated with it."""
@@ -146,8 +153,13 @@ def find_failures(roots: Sequence[Path]) -> dict[str, str]:
         The reasons, by the identity of the run.
     """
     files = [file for root in roots for file in sorted(root.rglob(FAILURE))]
-    found = [read_json(file) for file in files]
-    return {each["identity"]: each["reason"] for each in found}
+    found = {}
+    for file in files:
+        failure = read_json(file)
+        if expected := misfit(failure, _Failure):
+            raise InputError(f"{file} is damaged: it is not {expected}.")
+        found[failure["identity"]] = failure["reason"]
+    return found
 
 
 def final_row(

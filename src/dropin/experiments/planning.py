@@ -20,7 +20,7 @@ from dropin.evaluation.curves import Row, select_rows
 from dropin.experiments.runs import Grid, Options
 from dropin.training.config import NOT_IDENTITY, STRANGERS, RunConfig
 from dropin.training.run_directory import RunDirectory
-from dropin.training.tables import read_table
+from dropin.training.tables import EVALUATION_COLUMNS, read_table
 
 __all__ = [
     "Job",
@@ -62,7 +62,7 @@ class StoredRun:
     @cached_property
     def evaluations(self) -> list[Row]:
         """The rows of its `evaluation.csv`; none if there is no such file."""
-        return list(read_table(self.path / "evaluation.csv"))
+        return list(read_table(self.path / "evaluation.csv", EVALUATION_COLUMNS))
 
     def greedy_evaluations(self, team_limit: int, teammates: str = STRANGERS) -> list[Row]:
         """Return the evaluations of the greedy policy.
@@ -78,13 +78,15 @@ class StoredRun:
     @cached_property
     def fresh_evaluations(self) -> list[Row]:
         """The rows of its `fresh.csv`, see `dropin.experiments.kept`; none if there is no file."""
-        return list(read_table(self.path / "fresh.csv"))
+        return list(read_table(self.path / "fresh.csv", (*EVALUATION_COLUMNS, "agent")))
 
     @property
     def best_step(self) -> int:
         """The step of its best evaluation: greedy, with strangers, at the limit of training."""
         rows = self.greedy_evaluations(self.config.team_limit)
-        return int(max(rows, key=lambda row: float(row["mean_return"]))["step"])
+        if not rows:
+            raise InputError(f"{self.path} has no evaluation at its own team limit.")
+        return int(max(rows, key=lambda row: float(row["mean_return"] or "-inf"))["step"])
 
     @cached_property
     def evaluated_steps(self) -> list[int]:

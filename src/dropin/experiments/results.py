@@ -157,16 +157,26 @@ class AnalysisCache:
         }
         text = json.dumps(key, sort_keys=True)
         path = self.directory / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
-        if path.exists():
-            try:
-                stored = read_json(path)
-                if stored["key"] == json.loads(text):
-                    return stored["result"]
-            except (InputError, KeyError, TypeError):
-                pass  # A damaged file is replaced below.
+        if (stored := read_stored_result(path, json.loads(text))) is not None:
+            return stored["result"]
         result = json.loads(json.dumps(compute(run.agent(step))))
         write_json(path, {"key": key, "result": result})
         return result
+
+
+def read_stored_result(path: Path, key: PlainMapping) -> PlainDict | None:
+    """Return a stored analysis; None if it is not there, damaged or another one.
+
+    Args:
+        path: Its file.
+        key: What was analysed.
+    """
+    try:
+        stored = read_json(path, nan=True) if path.exists() else None
+    except InputError:
+        return None  # It is computed again and replaced.
+    good = isinstance(stored, dict) and stored.get("key") == key and "result" in stored
+    return stored if good else None
 
 
 class CompletedRuns:

@@ -11,7 +11,7 @@ from dropin.plots.charts import Line, Panel, draw_panels
 from dropin.training.config import STRANGERS
 from dropin.training.run_directory import RunDirectory
 from dropin.training.sets_of_runs import runs_of_one_kind
-from dropin.training.tables import ESTIMATORS, read_table
+from dropin.training.tables import ESTIMATORS, EVALUATION_COLUMNS, read_table
 
 __all__ = ["MIN_RUNS_FOR_BAND", "curve_line", "draw_curves", "published_line", "read_curves"]
 
@@ -43,7 +43,7 @@ def read_curves(
         runs = runs_of_one_kind(directory)
         config = RunDirectory(runs[0]).config()
         limit = config.team_limit if team_limit is None else team_limit
-        tables = [read_table(run / "evaluation.csv") for run in runs]
+        tables = [read_table(run / "evaluation.csv", EVALUATION_COLUMNS) for run in runs]
         at_limit = [select_rows(table, team_limit=limit) for table in tables]
         modes = sorted({row["mode"] for rows in at_limit for row in rows})
         if not modes:

@@ -6,7 +6,6 @@ Data is a mapping with a `kind` and the parameters of that kind:
 
 import inspect
 import math
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dropin.core import registry
 from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError, unknown
+from dropin.core.reading import parse_toml, read_file
 from dropin.teams.changes import TypeChanges
 from dropin.teams.kinds import make_alternating, make_turncoat
 from dropin.teams.openness import Closed, Openness
@@ -68,21 +68,7 @@ def load_dynamics(path: str | Path) -> Dynamics:
             of parameters are checked when an environment is made.
     """
     path = Path(path)
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise InputError(f"There is no file {path}.") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', error)}.") from None
-    if len(content) > MAX_BYTES:
-        raise InputError(f"{path} is too large: at most {MAX_BYTES} bytes are read.")
-    try:
-        values = tomllib.loads(content.decode())
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not a text in UTF-8.") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} cannot be read as TOML: {error}.") from None
+    values = parse_toml(read_file(path, MAX_BYTES), path)
     try:
         for name in values:
             if name not in _TABLES:

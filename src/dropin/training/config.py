@@ -8,7 +8,7 @@ from typing import Any
 
 from dropin.core import registry
 from dropin.core.config import Checked, PlainDict, PlainMapping, from_dict, merge, to_dict
-from dropin.core.errors import InputError, unknown
+from dropin.core.errors import InputError, shown, unknown
 from dropin.core.specs import check_rules
 from dropin.env import AnyEnv, make
 from dropin.learners.config import TrainConfig
@@ -162,8 +162,13 @@ class RunConfig(Checked):
         Raises:
             InputError: If something is unknown or cannot be used.
         """
+        for name in ("settings", "learner"):
+            if name not in values:
+                raise InputError(f"The {name} of the run is missing.")
         if not isinstance(values["settings"], Mapping):
-            raise InputError(f"The settings {values['settings']!r} are not a group of settings.")
+            raise InputError(
+                f"The settings {shown(values['settings'])} are not a group of settings."
+            )
         kind = registry.learners[values["learner"]].settings
         return from_dict(cls, {**values, "settings": from_dict(kind, values["settings"])})
 

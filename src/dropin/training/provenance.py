@@ -2,6 +2,7 @@
 
 import os
 import platform
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,9 +16,13 @@ _PROCESSOR_INFO = Path("/proc/cpuinfo")
 
 def versions() -> dict[str, str]:
     """Return the versions of everything that the bits of a run depend on."""
-    packages = {name: version(name) for name in _PACKAGES}
     own = {"dropin": __version__, "python": platform.python_version()}
-    return own | packages | {"XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}
+    return own | _packages() | {"XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}
+
+
+@cache
+def _packages() -> dict[str, str]:
+    return {name: version(name) for name in _PACKAGES}
 
 
 def processor() -> str:

@@ -19,8 +19,8 @@ from typing import Any, Literal
 from dropin.agents import AGENT_FILE, Agent, describe, save_agent
 from dropin.core import registry
 from dropin.core.arrays import array_paths, from_arrays, to_arrays
-from dropin.core.config import PlainDict, PlainMapping, differences
-from dropin.core.errors import InputError
+from dropin.core.config import PlainDict, PlainMapping, differences, misfit
+from dropin.core.errors import InputError, shown
 from dropin.core.files import (
     locked,
     names_in,
@@ -115,14 +115,15 @@ class RunDirectory:
         stored = self._read()
         if given is not None and given != stored.get("keep"):
             write_json(self.path / "run.json", stored | {"keep": given})
-        return given or stored.get("keep", DEFAULT_KEEP)
+        check_keep(stored.get("keep"))
+        return given or stored.get("keep") or DEFAULT_KEEP
 
     def _read(self) -> PlainDict:
         """Return the content of run.json."""
         if not self.exists:
             raise InputError(f"{self.path} is not the directory of a run: it has no run.json.")
         stored = read_json(self.path / "run.json")
-        if not isinstance(stored, dict):
+        if not isinstance(stored, dict) or not isinstance(stored.get("versions", {}), dict):
             raise InputError(f"{self.path / 'run.json'} does not describe a run.")
         return stored
 
@@ -335,8 +336,8 @@ def check_keep(keep: Keep) -> None:
     """Raise `InputError` if it is no number of checkpoints."""
     if isinstance(keep, int) and keep < 1:
         raise InputError(f"Keep {keep} is too small: at least 1 checkpoint is kept.")
-    if isinstance(keep, str) and keep not in ("all", "agents"):
-        raise InputError(f"Keep {keep!r} is not a number of checkpoints, all or agents.")
+    if isinstance(keep, bool) or misfit(keep, Keep):
+        raise InputError(f"Keep {shown(keep)} is not a number of checkpoints, all or agents.")
 
 
 def run_env(directory: Path, game: str | None = None, **other: Any) -> tuple[AnyEnv, RunConfig]:
@@ -362,6 +363,5 @@ def run_env(directory: Path, game: str | None = None, **other: Any) -> tuple[Any
 
 def runs_in(directory: Path) -> list[Path]:
     """Return the runs in a directory: itself, or those one level below it."""
-    found = [directory] if (directory / "run.json").exists() else []
-    below = sorted(each.parent for each in directory.glob("*/run.json")) if not found else []
-    return found or sorted(below, key=lambda each: (len(each.name), each.name))
+    files = list(directory.glob("run.json")) or directory.glob("*/run.json")
+    return sorted((each.parent for each in files), key=lambda each: (len(each.name), each.name))

@@ -3,18 +3,26 @@
 import csv
 import io
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dropin.core.config import PlainMapping
+from dropin.core.errors import InputError, shown
 from dropin.core.files import naming, sync_directory, write
 from dropin.core.formats import upgrade_columns
+from dropin.core.reading import read_file
 
-__all__ = ["ESTIMATORS", "Table", "read_table", "write_table"]
+__all__ = ["ESTIMATORS", "EVALUATION_COLUMNS", "Table", "read_table", "write_table"]
 
 ESTIMATORS = {"fixed": "mean_return", "legacy": "legacy_mean_return"}
 """The estimators of returns, and the columns of `evaluation.csv` that hold them."""
+EVALUATION_COLUMNS = ("step", "team_limit", "mode", "teammates", "mean_return")
+"""What `evaluation.csv` has in any case."""
+_COUNTS = ("step", "team_limit", "episodes")
+_NUMBERS = (*ESTIMATORS.values(), "ci_low", "ci_high")
+_WHOLE = re.compile("[0-9]{1,18}")
 
 
 class Table:
@@ -58,9 +66,9 @@ class Table:
         with naming(self.path):
             data = self.path.read_bytes()
         lines = data.decode(errors="replace").split("\n")[:-1]
-        header, *rows = list(csv.reader(lines)) or [[]]
-        whole = [row for row in rows if len(row) == len(header)]
-        kept = [row for row in whole if row[0].isdigit() and int(row[0]) <= step]
+        header, *rows = _cells(lines, self.path)
+        whole = [row for row in rows if header and len(row) == len(header)]
+        kept = [row for row in whole if _WHOLE.fullmatch(row[0]) and int(row[0]) <= step]
         if kept:
             write(self.path, _lines([header, *kept]))
         else:
@@ -82,15 +90,55 @@ def write_table(path: Path, rows: Sequence[PlainMapping]) -> None:
     write(path, _lines([list(rows[0]), *cells]))
 
 
-def read_table(path: Path) -> list[dict[str, str]]:
-    """Read the complete rows of a table, with the present names of its columns."""
+def read_table(path: Path, needs: Collection[str] = ()) -> list[dict[str, str]]:
+    """Read the complete rows of a table, with the present names of its columns.
+
+    Args:
+        path: The file; one that does not exist has no rows.
+        needs: Columns that it has to have, if it has rows.
+
+    Raises:
+        InputError: If a column stands twice or is missing, or a cell is no number where one has to
+            be.
+    """
     if not path.exists():
         return []
-    with naming(path):
-        text = path.read_text(errors="replace")
-    header, *rows = list(csv.reader(text.split("\n")[:-1])) or [[]]
+    text = read_file(path).decode(errors="replace")
+    header, *rows = _cells(text.split("\n")[:-1], path)
     whole = (row for row in rows if len(row) == len(header))
-    return [upgrade_columns(dict(zip(header, row, strict=True))) for row in whole]
+    upgraded = [upgrade_columns(dict(zip(header, row, strict=True))) for row in whole]
+    for number, row in enumerate(upgraded):
+        if number == 0 and (missing := [name for name in needs if name not in row]):
+            raise InputError(f"{path} has no column {missing[0]!r}.")
+        if number == 0 and len(row) < len(header):
+            raise InputError(f"{path} has two columns of the same name.")
+        _check_row(row, path)
+    return upgraded
+
+
+def _cells(lines: Sequence[str], path: Path) -> list[list[str]]:
+    """Return the cells of each line, the header first."""
+    try:
+        return list(csv.reader(lines)) or [[]]
+    except csv.Error as error:
+        raise InputError(f"{path} is damaged: {error}.") from None
+
+
+def _check_row(row: Mapping[str, str], path: Path) -> None:
+    """Raise `InputError` if a cell is not what its column holds."""
+    for name, cell in row.items():
+        if name in _COUNTS and not _WHOLE.fullmatch(cell):
+            raise InputError(f"{path}: {shown(cell)} in the column {name} is not a whole number.")
+        if name in _NUMBERS and cell and not _is_number(cell):
+            raise InputError(f"{path}: {shown(cell)} in the column {shown(name)} is not a number.")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _lines(rows: Sequence[Sequence[Any]]) -> bytes:

@@ -77,7 +77,7 @@ def test_a_missing_key_is_named():
         ("{", "cannot be read as JSON"),
         ('{"n": NaN}', "NaN is no number of JSON"),
         ('{"n": -Infinity}', "-Infinity is no number of JSON"),
-        ('{"n": 1, "n": 2}', "the key 'n' is there twice"),
+        ('{"n": 1, "n": 2}', "the name 'n' stands twice"),
         ("[" * 100_000, "cannot be read as JSON"),
         ('{"more": ' + "[" * 20 + "]" * 20 + "}", "has no key|nested too deeply"),
         ("1" * 5000, "cannot be read as JSON"),

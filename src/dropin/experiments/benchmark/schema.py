@@ -1,13 +1,13 @@
 """Strict reading of JSON that somebody else wrote: every key, type, length and range is checked."""
 
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from dropin.core.config import PlainDict
 from dropin.core.errors import InputError, did_you_mean
+from dropin.core.reading import parse_json, read_file
 
 __all__ = [
     "LARGEST",
@@ -229,12 +229,7 @@ def read_strictly(path: Path, reader: Reader, max_bytes: int) -> Any:
     Raises:
         InputError: If it is missing, too large, no JSON, or something in it is not as it should be.
     """
-    data = read_bytes(path, max_bytes)
-    try:
-        value = json.loads(data, parse_constant=_no_constant, object_pairs_hook=_no_double)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} cannot be read as JSON: {str(error).rstrip('.')}.") from None
-    return reader(value, path.name)
+    return reader(parse_json(read_bytes(path, max_bytes), path), path.name)
 
 
 def read_bytes(path: Path, max_bytes: int) -> bytes:
@@ -245,10 +240,7 @@ def read_bytes(path: Path, max_bytes: int) -> bytes:
         max_bytes: The largest size.
     """
     check_size(path, max_bytes)
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    return read_file(path, max_bytes)
 
 
 def check_size(path: Path, max_bytes: int) -> None:
@@ -270,16 +262,3 @@ def _object(value: Any, where: str) -> PlainDict:
     if not isinstance(value, dict):
         fail(where, f"is {shown(value)}, which is no object")
     return value
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-def _no_double(pairs: Sequence[tuple[str, Any]]) -> PlainDict:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        double = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {shown(double)} is there twice")
-    return found

@@ -7,7 +7,6 @@ your own have the same format.
 import hashlib
 import json
 import math
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,6 +16,7 @@ from typing import Literal
 from dropin.core import registry
 from dropin.core.config import Checked, PlainDict, PlainMapping, from_dict, not_none, to_dict
 from dropin.core.errors import InputError, did_you_mean, unknown
+from dropin.core.reading import parse_toml, read_file
 from dropin.core.specs import check_rules
 from dropin.env import AnyEnv, make
 from dropin.experiments.type_diversity import type_names
@@ -30,6 +30,8 @@ Kind = Literal["standard", "strangers", "crowd", "turnover", "turncoat", "script
 KINDS: tuple[Kind, ...] = (
     "standard", "strangers", "crowd", "turnover", "turncoat", "script", "own",
 )  # fmt: skip
+MAX_BYTES = 2**20
+"""Size of a file of tasks, at most."""
 _DIRECTORY = Path(__file__).parent / "task_files"
 _NOT_MEASURED = ("kind", "summary")
 """Fields of a task that decide neither training nor the test."""
@@ -209,12 +211,7 @@ def read_tasks(path: Path) -> list[Task]:
     Raises:
         InputError: If something is missing, unknown or cannot be used.
     """
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"There is no file {path}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not TOML: {error}.") from None
+    values = parse_toml(read_file(path, MAX_BYTES), path)
     entries = values.pop("task", None)
     if not isinstance(entries, list) or not entries:
         raise InputError(f"{path} has no tasks: each is a table that starts with [[task]].")
