@@ -133,7 +133,8 @@ def runs() -> list[bytes]:
 def run_json(data: bytes, path: Path) -> None:
     """The settings of a run: everything that is read of `run.json`."""
     from dropin.core.errors import InputError
-    from dropin.training.run_directory import RunDirectory, runs_of_one_kind
+    from dropin.training.run_directory import RunDirectory
+    from dropin.training.sets_of_runs import runs_of_one_kind
 
     path.mkdir(exist_ok=True)
     (path / "run.json").write_bytes(data)
