@@ -3,7 +3,14 @@
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["InputError", "MissingExtraError", "StoppedError", "did_you_mean", "unknown"]
+__all__ = [
+    "InputError",
+    "MissingExtraError",
+    "StoppedError",
+    "StorageError",
+    "did_you_mean",
+    "unknown",
+]
 
 
 class InputError(ValueError):
@@ -12,6 +19,10 @@ class InputError(ValueError):
 
 class StoppedError(RuntimeError):
     """Work had to stop. The message says why, what is kept, and how to continue."""
+
+
+class StorageError(StoppedError):
+    """Work had to stop, since files could not be read or written; they may be back later."""
 
 
 class MissingExtraError(ImportError):

@@ -8,9 +8,6 @@ agents/                  the agent of every checkpoint, if these are kept
 agent.safetensors        the agent of the latest checkpoint
 """
 
-import fcntl
-import os
-import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +24,7 @@ from dropin.core.formats import RUN_FORMAT, check_format, upgrade_run_config
 from dropin.env import AnyEnv
 from dropin.training.chunk import RunState
 from dropin.training.config import NOT_IDENTITY, RunConfig
+from dropin.training.lock import Lock, hold
 from dropin.training.provenance import machine, versions
 from dropin.training.tables import Table
 
@@ -60,6 +58,7 @@ class RunDirectory:
         self.checkpoints = self.path / "checkpoints"
         self.agents = self.path / "agents"
         self.agent = self.path / AGENT_FILE
+        self._lock: Lock | None = None
 
     @property
     def exists(self) -> bool:
@@ -177,21 +176,17 @@ class RunDirectory:
         Raises:
             InputError: If another process is still training there.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR)
-        until = time.monotonic() + wait
-        try:
-            while True:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except OSError:
-                    if time.monotonic() >= until:
-                        raise InputError(f"Another process is training in {self.path}.") from None
-                time.sleep(0.5)
-            yield
-        finally:
-            os.close(handle)
+        with hold(self.path, wait) as lock:
+            self._lock = lock
+            try:
+                yield
+            finally:
+                self._lock = None
+
+    def check_lock(self) -> None:
+        """Raise `OSError` if this process had the directory for itself and has it no more."""
+        if self._lock is not None:
+            self._lock.check()
 
     def steps(self) -> list[int]:
         """Return the steps of the checkpoints, in order."""
@@ -228,6 +223,7 @@ class RunDirectory:
             keep: How many checkpoints are kept; `prune` removes the others.
             evaluated: Whether the agent was evaluated at this step.
         """
+        self.check_lock()
         self.metrics.sync()
         self.evaluation.sync()
         if keep == "agents" and evaluated:
