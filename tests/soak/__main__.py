@@ -26,32 +26,27 @@ WARM_UP = 3
 """Cycles after which everything has been done that is done once."""
 LIMITS = {"memory": 64.0, "maps": 0.5}
 """Slopes that are allowed: KiB of memory, and memory maps, a cycle."""
-SHOWN = 24
-"""Rows of the table, about."""
 
 
 def soak(directory: Path, minutes: float, least: int, rooms: int) -> list[Reading]:
-    """Use Dropin for some time, at least for a number of cycles; return a reading of each."""
+    """Use Dropin for some time, at least for a number of cycles; return a reading of each.
+
+    Ctrl-C ends it earlier.
+    """
     use, readings, start = Use(directory, rooms), [], time.monotonic()
-    while len(readings) < least or time.monotonic() - start < 60 * minutes:
-        use.cycle()
-        readings.append(read())
-        if len(readings) == WARM_UP:
-            print(f"warm after {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+    print("cycle" + "".join(f"{name:>10}" for name in Reading.names()) + "   seconds", flush=True)
+    try:
+        while len(readings) < least or time.monotonic() - start < 60 * minutes:
+            use.cycle()
+            readings.append(read())
+            values = "".join(f"{value:10d}" for value in readings[-1].values())
+            print(f"{use.cycles:5d}{values}{time.monotonic() - start:10.0f}", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted")
     seconds = time.monotonic() - start
-    print(f"{use.cycles} cycles in {seconds / 60:.1f} minutes: about {use.cycles} hours of use")
+    print(f"\n{use.cycles} cycles in {seconds / 60:.1f} minutes: about {use.cycles} hours of use")
     print(f"{use.opened} rooms opened, played and closed; {use.recorded} episodes recorded")
     return readings
-
-
-def show(readings: Sequence[Reading]) -> None:
-    """Print some of the readings, the first and the last among them."""
-    names = Reading.names()
-    print("\ncycle" + "".join(f"{name:>10}" for name in names))
-    every = -(-len(readings) // SHOWN)
-    for number, each in enumerate(readings, 1):
-        if number <= WARM_UP or number % every == 0 or number == len(readings):
-            print(f"{number:5d}" + "".join(f"{value:10d}" for value in each.values()))
 
 
 def verdicts(readings: Sequence[Reading]) -> list[str]:
@@ -85,7 +80,8 @@ def main() -> int:
             readings = soak(work, chosen.minutes, chosen.cycles, chosen.rooms)
         finally:
             tempfile.tempdir = None
-    show(readings)
+    if not readings:
+        return 2
     found = verdicts(readings)
     return 1 if "broken" in found else 2 if "open" in found else 0
 

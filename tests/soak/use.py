@@ -35,7 +35,7 @@ _ROOM = {
 _ABRUPT = 7
 """In every seventh room the person's connection breaks."""
 _SECONDS = 300.0
-"""How long to wait for an answer: the first room is compiled."""
+"""How long to wait for an answer: the first room is compiled, and the machine may be busy."""
 
 
 class Use:
@@ -106,6 +106,7 @@ class Use:
         limits = Limits(rooms=1000, rooms_per_minute=1e6, idle_seconds=5)
         with self.place("episodes") as record:
             with serving(real=True, record=record, limits=limits) as client:
+                client.timeout = _SECONDS
                 for number in range(self.rooms):
                     self._play_in_a_room(client, number)
                     self.opened += 1
@@ -113,7 +114,7 @@ class Use:
 
     def _play_in_a_room(self, client: Client, number: int) -> None:
         room = client.open_room(**_ROOM, seed=number)
-        with client.socket(room) as connection:
+        with client.socket(room, open_timeout=_SECONDS) as connection:
             person = Player(connection)
             person.say("hello", name="Ada")
             person.wait("welcome", _SECONDS)
