@@ -9,7 +9,7 @@ KEPT := docs/results/campaign docs/results/learning
 OPTIMISED := tests/test_compiled_and_eager.py tests/training/test_update.py
 export JAX_PLATFORMS ?= cpu
 
-.PHONY: demo test test-slow test-optimised chaos fuzz attack golden lint format types imports bench docs campaign results clean
+.PHONY: demo test test-slow test-optimised chaos fuzz attack soak golden lint format types imports bench docs campaign results clean
 
 # Two runs side by side, one a core; interrupted, the same command goes on.
 demo: $(APP)
@@ -37,6 +37,11 @@ chaos: $(DEV)
 # Whether the library still computes what it computed when tests/golden/values.json was recorded.
 golden: $(DEV)
 	$(BIN)/python tests/golden/golden.py check
+
+# Hours of use in compressed time, after which nothing may be left behind; see tests/soak.
+soak: $(DEV)
+	PYTHONPATH=src:tests:tests/arena:tests/experiments nice -n 19 $(BIN)/python -m soak \
+	--minutes $(or $(MINUTES),15)
 
 lint: $(DEV)
 	$(BIN)/ruff check .

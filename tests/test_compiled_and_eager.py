@@ -78,7 +78,7 @@ def test_a_step_of_a_game(game, rows):
 
 
 @pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("name", ["gpl-q", "ql-am", "gnn-am", "dgn", "maddpg"])
+@pytest.mark.parametrize("name", ["gpl-q", "ciao-c", "ciao-s", "ql-am", "gnn-am", "dgn", "maddpg"])
 def test_the_forward_pass_of_a_learner(name, rows):
     env = make("lbf", types=["H6"])
     spec = registry.learners[name]
@@ -121,7 +121,9 @@ def gradients_agree(loss, network, *args):
     same(eqx.filter(compiled, eqx.is_array), eqx.filter(eager, eqx.is_array), 1e-4)
 
 
-@pytest.mark.parametrize("name", ["gpl-q", "gpl-spi", "ql", "ql-am", "gnn", "gnn-am"])
+@pytest.mark.parametrize(
+    "name", ["gpl-q", "gpl-spi", "ciao-c", "ciao-s", "ql", "ql-am", "gnn", "gnn-am"]
+)
 def test_the_gradient_and_targets_of_a_rollout(name):
     env, learner, state = learner_and_state(name, num_envs=6, rollout_length=2)
     rollout, _ = eqx.filter_jit(learner.collect_rollout)(env, state, KEY)

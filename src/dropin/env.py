@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
 
+from dropin._xla.compile import check_precision
 from dropin._xla.compute_where import compute_where
 from dropin._xla.random import StepRNG
 from dropin.core import registry
@@ -363,6 +364,7 @@ def make(
     >>> env.slots
     5
     """
+    check_precision()
     spec = registry.games[game]
     rules = next(iter(spec.rules)) if rules is None else rules
     check_rules(rules, spec.rules)

@@ -79,6 +79,8 @@ class Client:
 
     port: int
     hub: Hub
+    timeout: float = 30
+    """Seconds to wait for the answer to a request."""
 
     def request(
         self,
@@ -93,7 +95,7 @@ class Client:
             f"http://127.0.0.1:{self.port}{path}", data, {**sent, **(headers or {})}, method=method
         )
         try:
-            with urllib.request.urlopen(request, timeout=30) as found:
+            with urllib.request.urlopen(request, timeout=self.timeout) as found:
                 return Answer(found.status, _lower(found.headers), found.read())
         except urllib.error.HTTPError as error:
             return Answer(error.code, _lower(error.headers), error.read())

@@ -179,12 +179,3 @@ def test_another_process_waits_or_is_refused(half):
         other.kill()  # Its lock ends with it.
         with RunDirectory(half).locked(wait=10):
             pass
-
-
-def test_a_file_system_without_locks_is_not_another_process(half, monkeypatch):
-    def refuse(*_):
-        raise OSError(37, "No locks available")
-
-    monkeypatch.setattr("fcntl.flock", refuse)
-    with pytest.raises(StoppedError, match=r"\.lock cannot be read or written: No locks"):
-        go_on(half)

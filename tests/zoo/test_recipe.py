@@ -12,7 +12,8 @@ from tiny_recipe import Tiny
 
 import dropin
 from dropin.core.errors import InputError, StoppedError
-from dropin.core.files import locked, read_arrays, read_json
+from dropin.core.files import read_arrays, read_json
+from dropin.core.locks import hold
 from dropin.games.lbf import learned
 from dropin.teams.weights import load_weights
 from dropin.zoo import RECIPES, make_recipe
@@ -148,8 +149,9 @@ def test_a_recipe_killed_between_its_last_files_is_finished(tmp_path, monkeypatc
 
 
 def test_two_processes_cannot_train_a_recipe_in_one_directory(tmp_path):
+    (tmp_path / "lbf").mkdir()
     with (
-        locked(tmp_path / "lbf" / ".tiny.lock", ""),
+        hold(tmp_path / "lbf" / ".tiny.lock", ""),
         pytest.raises(InputError, match=r"Another process is training lbf/tiny in"),
     ):
         run_recipe(Tiny(), tmp_path)

@@ -5,8 +5,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
 from dropin._xla.memory import release_memory
+from dropin.core.errors import InputError
 
-__all__ = ["OPTIONS", "QUICK_OPTIONS", "Compiled", "compiled", "compiler_options"]
+__all__ = [
+    "OPTIONS",
+    "QUICK_OPTIONS",
+    "Compiled",
+    "check_precision",
+    "compiled",
+    "compiler_options",
+]
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -42,6 +50,7 @@ class Compiled(Generic[P, Result]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result:
         """Call the compiled function."""
+        check_precision()
         before = self.compilations()
         result = self._jitted(*args, **kwargs)
         if self.compilations() > before:
@@ -86,6 +95,17 @@ def compiled(
         tests that nothing is compiled twice.
     """
     return Compiled(function, donate, quick=quick)
+
+
+def check_precision() -> None:
+    """Raise `InputError` if JAX computes with 64 bits, which would give other numbers."""
+    import jax
+
+    if jax.config.values["jax_enable_x64"]:
+        raise InputError(
+            "JAX is set to 64-bit numbers, and Dropin computes with 32-bit ones: unset"
+            " JAX_ENABLE_X64, or call jax.config.update('jax_enable_x64', False)."
+        )
 
 
 @functools.cache

@@ -7,6 +7,7 @@ __all__ = [
     "InputError",
     "MissingExtraError",
     "StoppedError",
+    "StorageError",
     "did_you_mean",
     "shown",
     "unknown",
@@ -22,6 +23,10 @@ class InputError(ValueError):
 
 class StoppedError(RuntimeError):
     """Work had to stop. The message says why, what is kept, and how to continue."""
+
+
+class StorageError(StoppedError):
+    """Work had to stop, since files could not be read or written; they may be back later."""
 
 
 class MissingExtraError(ImportError):

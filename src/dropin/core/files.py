@@ -1,11 +1,9 @@
 """Files that are whole or not there: atomic writes, and arrays with a checksum (safetensors)."""
 
-import fcntl
 import hashlib
 import json
 import os
 import re
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,7 +20,6 @@ from dropin.core.reading import MAX_ARRAYS_BYTES, parse_json, read_file
 __all__ = [
     "checksum",
     "file_checksum",
-    "locked",
     "make_directory",
     "names_in",
     "naming",
@@ -38,8 +35,6 @@ __all__ = [
 _KEY = "dropin"
 _UNFINISHED = re.compile(r"\.(?P<name>.+)\.\d+\.tmp")
 """The names under which files are written before they are renamed."""
-_LOCK_POLL = 0.5
-"""Seconds between two attempts to lock."""
 
 
 def write(path: Path, data: bytes) -> None:
@@ -122,37 +117,6 @@ def remove_unfinished(directory: Path, start: str = "") -> None:
         found = _UNFINISHED.fullmatch(each)
         if found and found["name"].startswith(start):
             (directory / each).unlink(missing_ok=True)
-
-
-@contextmanager
-def locked(path: Path, refusal: str, wait: float = 0.0) -> Iterator[None]:
-    """Hold a lock that no other process can have at the same time; it ends with the process.
-
-    Args:
-        path: The lock's file; missing directories are created.
-        refusal: The sentence for the user if another process holds the lock.
-        wait: Seconds to wait for that process.
-
-    Raises:
-        InputError: If another process still holds the lock.
-    """
-    make_directory(path.parent)
-    handle = os.open(path, os.O_CREAT | os.O_RDWR)
-    until = time.monotonic() + wait
-    try:
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= until:
-                    raise InputError(refusal) from None
-            except OSError as error:  # As file systems that know no locks say.
-                raise OSError(error.errno, error.strerror, str(path)) from None
-            time.sleep(_LOCK_POLL)
-        yield
-    finally:
-        os.close(handle)
 
 
 def file_checksum(path: Path) -> str:

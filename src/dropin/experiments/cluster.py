@@ -7,13 +7,14 @@ the same files how far it has come.
 
 import logging
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from dropin.core.config import PlainDict
-from dropin.core.errors import MissingExtraError
+from dropin.core.errors import InputError, MissingExtraError, StorageError
 from dropin.training.parallel import board_for, raise_failures, show_state
 from dropin.training.reporters import Board, Pace, Reporter
 from dropin.training.run_directory import RunDirectory
@@ -24,19 +25,76 @@ if TYPE_CHECKING:
 
 __all__ = ["run_on_ray", "train_in"]
 
-PASSED_ON = ("JAX_PLATFORMS", "XLA_FLAGS", "DROPIN_CACHE", "JAX_COMPILATION_CACHE_DIR")
+PASSED_ON = (
+    "JAX_PLATFORMS",
+    "XLA_FLAGS",
+    "JAX_ENABLE_X64",
+    "JAX_DEFAULT_MATMUL_PRECISION",
+    "DROPIN_CACHE",
+    "JAX_COMPILATION_CACHE_DIR",
+)
 """Environment variables of the driver that decide the bits of a run, or how fast it starts."""
 LOCK_TIMEOUT = 180.0
 """Seconds until the file system has released the lock of a run whose node died."""
+STORAGE_TIMEOUT = 600.0
+"""Seconds that a run waits for its directory to come back, without getting any further."""
 POLL_SECONDS = 1.0
 """Seconds between two looks at the files of the runs."""
 
 
 def train_in(path: str) -> None:
-    """Train the run in a directory to its end; this is what a task of the cluster does."""
+    """Train the run in a directory to its end; this is what a task of the cluster does.
+
+    A shared directory may be gone for a while, or full. Then the run waits, and continues from its
+    latest checkpoint.
+
+    Args:
+        path: The run's directory.
+
+    Raises:
+        InputError: If the run cannot be trained.
+        StoppedError: If it had to stop, or if its files did not come back.
+    """
     from dropin.training.loop import resume_run
 
-    resume_run(path, report="none", wait=LOCK_TIMEOUT)
+    files = RunDirectory(path)
+    patience = _Patience()
+    while True:
+        try:
+            resume_run(path, report="none", wait=LOCK_TIMEOUT)
+            return
+        except (StorageError, InputError) as error:
+            # What is wrong with a directory that has just gone, or just come back, is not believed
+            # before it is seen a second time.
+            if not patience.is_left(files, believed=isinstance(error, InputError)):
+                raise
+        while not files.exists and patience.is_left(files, believed=False):
+            time.sleep(POLL_SECONDS)
+
+
+class _Patience:
+    """How long a run may still be tried that gets no further."""
+
+    def __init__(self) -> None:
+        self._reached, self._since, self._doubted = -1, time.monotonic(), False
+
+    def is_left(self, files: RunDirectory, *, believed: bool) -> bool:
+        """Return whether to try again, after a moment.
+
+        Args:
+            files: The run's directory.
+            believed: Whether what happened is not about the storage, if it happens twice while the
+                directory is there.
+        """
+        steps = files.steps() if files.exists else []
+        if steps and steps[-1] > self._reached:
+            self._reached, self._since, self._doubted = steps[-1], time.monotonic(), False
+        if believed and files.exists:
+            if self._doubted:
+                return False
+            self._doubted = True
+        time.sleep(POLL_SECONDS)
+        return time.monotonic() - self._since < STORAGE_TIMEOUT
 
 
 def run_on_ray(runs: Mapping[str, Path], address: str | None = None, report: str = "auto") -> None:
@@ -113,11 +171,15 @@ class _Monitor:
     def __init__(self, name: str, path: Path):
         self.name, self.files = name, RunDirectory(path)
         self.step = self._latest().get("step", 0.0)
+        self.steps = self.files.config().steps
         self.pace: Pace | None = None
 
     def _latest(self) -> PlainDict:
-        """Return the latest row of metrics."""
-        rows = read_table(self.files.metrics.path)
+        """Return the latest row of metrics; nothing while there is none."""
+        try:
+            rows = read_table(self.files.metrics.path)
+        except OSError:  # The shared directory is gone; it may come back.
+            return {}
         return {name: float(value) if value else "" for name, value in (rows or [{}])[-1].items()}
 
     def show(self, board: Reporter) -> None:
@@ -125,10 +187,10 @@ class _Monitor:
         if not isinstance(board, Board):
             return
         row = self._latest()
-        if row.get("step", 0.0) == self.step:
+        if row.get("step", self.step) == self.step:
             return
-        self.step, steps = row["step"], self.files.config().steps
-        self.pace = self.pace or Pace(steps)
+        self.step = row["step"]
+        self.pace = self.pace or Pace(self.steps)
         rate, left = self.pace.update(int(self.step))
         row["step"] = int(self.step)
-        board.show(self.name, rate=rate, left=left, steps=steps, state="", **row)
+        board.show(self.name, rate=rate, left=left, steps=self.steps, state="", **row)

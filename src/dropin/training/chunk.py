@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
 from dropin._xla.compile import compiled
 from dropin.core import arrays as core_arrays
@@ -35,6 +35,28 @@ class NonFinite(eqx.Module):
     """The first update with a state of an environment that was not finite."""
     slot: Int[Array, "*seed"]
     """The slot of the agent in that state."""
+    leaf: Int[Array, "*seed"]
+    """The first array of the train state and the metrics, in the order of `array_paths`, that was
+    finite before the chunk and is not after it; -1 if there is none."""
+
+
+def _finite(tree: PyTree) -> Bool[Array, " leaf"]:
+    """Return which arrays of a pytree hold finite numbers only."""
+    leaves = jax.tree.leaves(eqx.filter(tree, eqx.is_array))
+    floats = [jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves]
+    pairs = zip(leaves, floats, strict=True)
+    return jnp.stack(
+        [jnp.all(jnp.isfinite(a)) if is_float else jnp.array(True) for a, is_float in pairs]
+    )
+
+
+def _first_broken(before: Bool[Array, " leaf"], after: Bool[Array, " leaf"]) -> Int[Array, ""]:
+    """Return the first array that was finite and is not any more, or -1.
+
+    An array that is not finite from the start, such as a best loss of infinity, is meant so.
+    """
+    broken = before & ~after
+    return jnp.where(jnp.any(broken), jnp.argmax(broken), -1)
 
 
 def _check(
@@ -52,6 +74,7 @@ def _check(
         metric=jnp.where(finite, found.metric, jnp.minimum(found.metric, number)),
         state=jnp.where(first, number, found.state),
         slot=jnp.where(first, jnp.argmax(bad), found.slot),
+        leaf=found.leaf,
     )
 
 
@@ -96,8 +119,14 @@ def _train_chunk(fixed: Fixed, state: RunState) -> tuple[RunState, dict[str, Met
         nonfinite = _check(nonfinite, eqx.combine(arrays, static), metrics, state.updates + index)
         return arrays, accumulate(totals, metrics), nonfinite
 
-    carry = (arrays, zeros_like(shapes), NonFinite(last, last, jnp.int32(0)))
+    blank = zeros_like(shapes)
+    before = _finite((arrays, blank))
+    carry = (arrays, blank, NonFinite(last, last, jnp.int32(0), jnp.int32(-1)))
     arrays, totals, nonfinite = jax.lax.fori_loop(0, num_updates, body, carry)
+    # Once a chunk: whatever breaks stays broken, or is in a loss or a return soon. Some of it would
+    # not be in a loss at all, as an infinite moment of Adam, which stops its weight for good.
+    leaf = _first_broken(before, _finite((arrays, totals)))
+    nonfinite = eqx.tree_at(lambda found: found.leaf, nonfinite, leaf)
     return RunState(eqx.combine(arrays, static), last), totals, nonfinite
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dropin._xla.cache import use_cache
 from dropin.agents import Agent, load_agent
-from dropin.core.errors import InputError, StoppedError
+from dropin.core.errors import InputError, StoppedError, StorageError
 from dropin.env import AnyEnv
 from dropin.training.config import (
     EvaluationConfig,
@@ -246,7 +246,7 @@ def _finish(runs: Runs, reporter: Reporter, wait: float = 0.0) -> list[Agent]:
     except BrokenPipeError:
         raise StoppedError(f"The run stopped, since nobody reads its reports. {hint}") from None
     except OSError as error:
-        raise StoppedError(
+        raise StorageError(
             f"The run stopped, since {error.filename or runs.path} cannot be read or written:"
             f" {error.strerror}. {hint}"
         ) from None

@@ -6,6 +6,8 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+import jax
+
 from dropin import __version__
 
 __all__ = ["machine", "processor", "versions"]
@@ -17,7 +19,12 @@ _PROCESSOR_INFO = Path("/proc/cpuinfo")
 def versions() -> dict[str, str]:
     """Return the versions of everything that the bits of a run depend on."""
     own = {"dropin": __version__, "python": platform.python_version()}
-    return own | _packages() | {"XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}
+    flags = {"XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}
+    precision = jax.config.values["jax_default_matmul_precision"]
+    # Not in the files of most runs: None is JAX's own default.
+    if precision is not None:
+        flags["JAX_DEFAULT_MATMUL_PRECISION"] = str(precision)
+    return own | _packages() | flags
 
 
 @cache

@@ -12,7 +12,8 @@ import os
 import re
 import shlex
 import warnings
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +23,6 @@ from dropin.core.arrays import array_paths, from_arrays, to_arrays
 from dropin.core.config import PlainDict, PlainMapping, differences, misfit
 from dropin.core.errors import InputError, shown
 from dropin.core.files import (
-    locked,
     names_in,
     read_arrays,
     read_json,
@@ -31,6 +31,7 @@ from dropin.core.files import (
     write_json,
 )
 from dropin.core.formats import RUN_FORMAT, check_format, upgrade_run_config
+from dropin.core.locks import LOCK_FILE, Lock, hold
 from dropin.env import AnyEnv
 from dropin.training.chunk import RunState
 from dropin.training.config import RunConfig
@@ -64,6 +65,7 @@ class RunDirectory:
         self.checkpoints = self.path / "checkpoints"
         self.agents = self.path / "agents"
         self.agent = self.path / AGENT_FILE
+        self._lock: Lock | None = None
 
     @property
     def exists(self) -> bool:
@@ -188,7 +190,8 @@ class RunDirectory:
                 stacklevel=2,
             )
 
-    def locked(self, wait: float = 0.0) -> AbstractContextManager[None]:
+    @contextmanager
+    def locked(self, wait: float = 0.0) -> Iterator[None]:
         """Keep other processes from training in this directory.
 
         Args:
@@ -197,7 +200,18 @@ class RunDirectory:
         Raises:
             InputError: If another process is still training there.
         """
-        return locked(self.path / ".lock", f"Another process is training in {self.path}.", wait)
+        refusal = f"Another process is training in {self.path}"
+        with hold(self.path / LOCK_FILE, refusal, wait) as lock:
+            self._lock = lock
+            try:
+                yield
+            finally:
+                self._lock = None
+
+    def check_lock(self) -> None:
+        """Raise `OSError` if this process had the directory for itself and has it no more."""
+        if self._lock is not None:
+            self._lock.check()
 
     def remove_unfinished(self) -> None:
         """Remove what killed processes have left of files that they were writing."""
@@ -239,6 +253,7 @@ class RunDirectory:
             keep: How many checkpoints are kept; `prune` removes the others.
             evaluated: Whether the agent was evaluated at this step.
         """
+        self.check_lock()
         self.metrics.sync()
         self.evaluation.sync()
         if keep == "agents" and evaluated:

@@ -15,7 +15,7 @@ from jaxtyping import PyTree
 
 from dropin.agents import Agent, save_agent
 from dropin.core import registry
-from dropin.core.arrays import zeros_like
+from dropin.core.arrays import array_paths, zeros_like
 from dropin.core.errors import InputError, StoppedError
 from dropin.core.metrics import Metrics, to_row
 from dropin.env import AnyEnv
@@ -250,6 +250,7 @@ class Runs:
         for run, state in zip(self._runs, self._states(), strict=True):
             agent = self.agent(state)
             if evaluate:
+                run.files.check_lock()
                 for row in self.evaluator.rows(agent, self.step):
                     run.files.evaluation.append(row)
                     run.reporter.evaluation(row)
@@ -258,13 +259,18 @@ class Runs:
         for run in self._runs:
             run.files.prune(run.keep, self.step)
 
-    def _check_finite(self, nonfinite: NonFinite, updates: int) -> None:
+    def _check_finite(self, nonfinite: NonFinite, metrics: Metrics, updates: int) -> None:
         """Raise `StoppedError` if something was not finite."""
         for run, found in zip(self._runs, self._split(nonfinite), strict=True):
-            for what, number in (
+            looked_at = [
                 (f"The state of the agent in slot {int(found.slot)}", int(found.state)),
                 ("A loss", int(found.metric)),
-            ):
+            ]
+            if int(found.leaf) >= 0:
+                # When exactly is not known: the first look at it is after the chunk.
+                tree = (self.state.train_state, dict(metrics))
+                looked_at.append((_describe_leaf(tree, int(found.leaf)), updates - 1))
+            for what, number in looked_at:
                 if number < updates:
                     last = run.files.steps()[-1]
                     of_seed, who, hint = "", "the run", ""
@@ -300,7 +306,7 @@ class Runs:
             number = min(*ends, self.num_updates) - before
             fixed = (self.env, self.learner, jnp.int32(number))
             self.state, metrics, nonfinite = train_chunk(fixed, self.state)
-            self._check_finite(nonfinite, before + number)
+            self._check_finite(nonfinite, metrics, before + number)
             self._log(metrics)
             if self.updates % self.checkpoint_every == 0 or self.updates == self.num_updates:
                 self.checkpoint(evaluate=True)
@@ -319,5 +325,13 @@ class Runs:
             # Compiled code returns dictionaries in the order of their names.
             first = [name for name in _FIRST_COLUMNS if name in values]
             row = {"step": self.step, **{name: values[name] for name in first}, **values}
+            run.files.check_lock()
             run.files.metrics.append(row)
             run.reporter.metrics(row)
+
+
+def _describe_leaf(tree: PyTree, index: int) -> str:
+    """Return the start of a sentence about an array of a train state and its metrics."""
+    path, _ = array_paths(tree)[index]
+    part, name = path[:3], path[3:].lstrip(".")
+    return f"The array {name!r} of the train state" if part == "[0]" else f"The metric {name}"

@@ -22,12 +22,13 @@ from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError, StoppedError
 from dropin.core.files import (
     file_checksum,
-    locked,
+    make_directory,
     read_arrays,
     remove_unfinished,
     write_arrays,
     write_json,
 )
+from dropin.core.locks import hold
 from dropin.evaluation.statistics import Estimate, estimate
 from dropin.training.loop import interruptible
 from dropin.training.provenance import versions
@@ -180,7 +181,8 @@ def run_recipe(
     use_cache()
     lock = (directory / recipe.name).with_name(f".{recipe.name.rpartition('/')[2]}.lock")
     try:
-        with locked(lock, f"Another process is training {recipe.name} in {directory}."):
+        make_directory(lock.parent)
+        with hold(lock, f"Another process is training {recipe.name} in {directory}"):
             return _run_locked(recipe, directory, seed, out)
     except BrokenPipeError:
         raise

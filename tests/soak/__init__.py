@@ -1,0 +1,1 @@
+"""The soak: a day of use in compressed time, after which a process holds what it held before."""
