@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -95,8 +96,8 @@ def fit_slope(values: Sequence[float]) -> Slope:
     half = np.asarray(values[len(values) // 2 :], float)
     if len(half) < 2:
         return Slope(0.0, -np.inf, np.inf, len(half))
-    slope, _, low, high = theilslopes(half, alpha=0.95)
-    return Slope(float(slope), float(low), float(high), len(half))
+    found: Any = theilslopes(half, alpha=0.95)
+    return Slope(float(found.slope), float(found.low_slope), float(found.high_slope), len(half))
 
 
 def judge_slope(slope: Slope, limit: float) -> str:
