@@ -173,7 +173,11 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     place = str(tmp_path / "file" / "run")
     code, _, err = run("train", "lbf", "gpl-q", "--directory", place, capsys=capsys)
-    assert (code, err) == (1, f"dropin: {place}: Not a directory.\n")
+    way_on = "Mend this and give the command again."
+    assert (code, err) == (
+        1,
+        f"dropin: {place} cannot be read or written: Not a directory. {way_on}\n",
+    )
 
 
 def test_nobody_reads_to_the_end():
