@@ -1,7 +1,9 @@
 """The web server on a real port: requests, web sockets, strangers and limits."""
 
 import contextlib
+import io
 import json
+import logging
 import socket
 import time
 
@@ -9,8 +11,10 @@ import pytest
 from serving import Client, Player, serving
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from dropin.arena.hub import Hub, Options
 from dropin.arena.protocol import Limits
 from dropin.arena.security import HEADERS, Access
+from dropin.arena.server import make_app, make_server
 from dropin.core.config import PlainDict
 
 TOKEN = "a-token-of-the-test"
@@ -339,3 +343,12 @@ def test_stopping_closes_rooms_and_connections():
         with serving() as client:
             player = stack.enter_context(client.person(client.open_room()))
         assert closing(player)[0] in (4000, 1012)
+
+
+def test_a_server_leaves_the_logging_of_others_alone(monkeypatch):
+    closed = []
+    handler = logging.StreamHandler(io.StringIO())
+    monkeypatch.setattr(handler, "close", lambda: closed.append(True))
+    hub = Hub(Options(room={"agent": "random"}))
+    make_server(make_app(hub, lambda error: None), hub)
+    assert not closed

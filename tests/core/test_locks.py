@@ -32,9 +32,9 @@ def test_the_second_is_told_who_was_first(tmp_path):
 HOLD = """
 import sys, time
 from pathlib import Path
-from dropin.training.lock import hold
+from dropin.core.locks import LOCK_FILE, hold
 
-with hold(Path(sys.argv[1])):
+with hold(Path(sys.argv[1]) / LOCK_FILE, ""):
     print("held", flush=True)
     time.sleep(600)
 """

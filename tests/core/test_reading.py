@@ -34,7 +34,7 @@ def nested(depth: int) -> str:
     [
         ("", "Expecting value"),
         ("{'a': 1}", "double quotes"),
-        (b"\xff{}", "utf-8"),
+        (b"\xff{}", "UTF-8"),
         ("[1, 2", "delimiter"),
         ('{"a": 1, "b": 2, "a": 3}', "'a' stands twice"),
         ('{"x": {"a": 1, "a": 1}}', "'a' stands twice"),
@@ -70,8 +70,8 @@ def test_the_limits_themselves_are_allowed():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a = nan", "too large|nan"),
-        ("a = 1e999", "too large"),
+        ("a = nan", "nan is no finite number"),
+        ("a = 1e999", "no finite number"),
         ("a = 0x" + "f" * 9000, "too large"),
         ("a = 1979-05-27", "a date or a time"),
         ("a = " + nested(100), "within one another"),

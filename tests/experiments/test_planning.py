@@ -63,7 +63,7 @@ def test_the_runs_of_the_page_of_results_are_found():
 
 def test_runs_of_the_same_settings_are_found_together(tmp_path):
     config = run_config("lbf", "gpl-q", steps=640)
-    row = {"team_limit": 3, "teammates": "strangers", "mode": "greedy"}
+    row = {"team_limit": 3, "teammates": "strangers", "mode": "greedy", "mean_return": 1.0}
     for name, steps in (("a", [0]), ("b", [0, 320, 640]), ("c", [])):
         files = RunDirectory(tmp_path / name / "deep" / "run")
         files.create(config)
@@ -83,6 +83,7 @@ def test_evaluations_are_read_once(tmp_path):
     files = RunDirectory(tmp_path / "run")
     files.create(config)
     row = {"step": 0, "team_limit": 3, "teammates": "strangers", "mode": "greedy"}
+    row["mean_return"] = 1.0
     files.evaluation.append(row)
     ((run,),) = find_runs([tmp_path]).values()
     assert run.evaluated_steps == [0]

@@ -80,9 +80,9 @@ def test_a_plan_is_made_once_and_runs_are_read_once(directory, monkeypatch):
         searches.append(roots)
         return find_runs(roots)
 
-    def count_read(path):
+    def count_read(path, *needs):
         reads[path] += 1
-        return read_table(path)
+        return read_table(path, *needs)
 
     monkeypatch.setattr(planning, "find_runs", count_search)
     monkeypatch.setattr(planning, "read_table", count_read)

@@ -20,7 +20,7 @@ def _call(module: str, function: str, *arguments: object) -> Any:
 
 
 def _tasks() -> list[bytes]:
-    found = sorted((ROOT / "experiments" / "benchmark" / "tasks").glob("*.toml"))
+    found = sorted((ROOT / "experiments" / "benchmark" / "task_files").glob("*.toml"))
     return [each.read_bytes() for each in found]
 
 

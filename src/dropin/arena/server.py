@@ -276,6 +276,8 @@ def make_server(app: Starlette, hub: Hub) -> uvicorn.Server:
     """
     config = uvicorn.Config(
         app,
+        # Its own configuration would close the handlers of other packages, and with them stderr.
+        log_config=None,
         log_level="critical",
         lifespan="on",
         http=make_protocol(hub.limits),

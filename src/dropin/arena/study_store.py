@@ -156,7 +156,8 @@ class StudyStore:
         if expected := misfit(values, _StoredSession):
             raise InputError(f"{path} is damaged: it is not {expected}.")
         ids = [values["id"], *(name for each in values["rounds"] for name in each["rooms"])]
-        conditions = {each["condition"] for each in values["rounds"] if not each["practice"]}
+        rounds = [(each["condition"], each["practice"]) for each in values["rounds"]]
+        conditions = {name for name, practice in rounds if name or not practice}
         if not all(map(_ID.fullmatch, ids)) or not conditions <= set(values["order"]):
             raise InputError(f"{path} is damaged: a name in it cannot be right.")
         return Session(**{each.name: values[each.name] for each in fields(Session)})

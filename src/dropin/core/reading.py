@@ -96,6 +96,8 @@ def parse_json(text: bytes | str, source: object, *, nan: bool = False) -> Any:
         return value
     except UnicodeEncodeError:
         raise InputError(f"{source} cannot be read as JSON: half a character is in it.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{source} cannot be read as JSON: it is not a text in UTF-8.") from None
     except RecursionError:
         raise InputError(f"{source} cannot be read as JSON: {_TOO_DEEP}.") from None
     except ValueError as error:
@@ -161,6 +163,8 @@ def parse_toml(data: bytes, source: object) -> dict[str, Any]:
         values = tomllib.loads(data.decode())
         check_plain(values)
         return values
+    except UnicodeDecodeError:
+        raise InputError(f"{source} cannot be read as TOML: it is not a text in UTF-8.") from None
     except RecursionError:
         raise InputError(f"{source} cannot be read as TOML: {_TOO_DEEP}.") from None
     except ValueError as error:
@@ -186,6 +190,7 @@ def check_plain(value: Any) -> None:
             if each not in _INTEGERS:
                 raise ValueError(f"the number {each:#x}"[:40] + "... is too large")
         elif isinstance(each, float):
-            _finite(repr(each))
+            if not math.isfinite(each):
+                raise ValueError(f"{each} is no finite number")
         elif each is not None and not isinstance(each, list):
             raise ValueError(f"{each} is a date or a time, which nothing here is")
