@@ -6,6 +6,7 @@ from pathlib import Path
 from dropin.agents import load_agent
 from dropin.core import registry
 from dropin.core.errors import InputError, unknown
+from dropin.evaluation.evaluate import names_agent
 from dropin.experiments.benchmark.episodes import NUM_ENVS, measure
 from dropin.experiments.benchmark.records import Record
 from dropin.experiments.benchmark.results import About
@@ -32,6 +33,11 @@ def task_rules(tasks: Sequence[Task], about: About) -> list[TaskRules]:
     if learner == BEST_RESPONSE:
         trainings = {each.task.name: each for each in reference_trainings(tasks)}
         learner = str(about.training.get("learner"))
+    if about.kind == "dropin" and names_agent(learner):
+        raise InputError(
+            f"These are the results of one agent, {learner}: a submission has all runs of a"
+            " learner, as `dropin benchmark run LEARNER` makes them."
+        )
     if about.kind == "dropin" and learner not in registry.learners:
         raise unknown("learner", learner, registry.learners)
     found = []

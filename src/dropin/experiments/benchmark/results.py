@@ -178,7 +178,7 @@ class About:
         from dropin._xla.compile import compiler_options
 
         used = versions()
-        options = {name: str(value) for name, value in compiler_options(quick=True).items()}
+        options = {name: str(value) for name, value in compiler_options(quick=False).items()}
         flags = {"XLA_FLAGS": used.pop("XLA_FLAGS")} | options
         own = {"versions": used, "flags": flags, "hardware": machine()}
         return cls(learner, **(own | given))  # pyright: ignore[reportArgumentType]
