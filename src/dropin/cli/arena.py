@@ -112,17 +112,20 @@ def arena(
             print("Others can reach it: only who has this link can use it.", flush=True)
         if open:
             webbrowser.open(link)
+        interrupted = False
         try:
             server.run(sockets=[listener])
         except KeyboardInterrupt:
-            if hub.is_preparing:  # Everything is closed; the end of a compilation is not awaited.
-                sys.stdout.flush()
-                os._exit(INTERRUPTED)
-            raise
+            interrupted = True
     if failures:
         raise failures[0]
-    if not server.started:
+    if not interrupted and not server.started:
         raise StoppedError("The server could not start.")
+    # Only Ctrl-C ends a server that has started, even if asyncio has swallowed the signal.
+    if hub.is_preparing:  # Everything is closed; the end of a compilation is not awaited.
+        sys.stdout.flush()
+        os._exit(INTERRUPTED)
+    raise KeyboardInterrupt
 
 
 def _listen(host: str, port: int) -> socket.socket:
