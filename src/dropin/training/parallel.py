@@ -50,6 +50,19 @@ def pin(numbers: Sequence[int]) -> None:
     os.sched_setaffinity(0, set(numbers))
 
 
+def _pass_on_priority(pid: int) -> None:
+    """Give the session of a process the priority of this process, where sessions have one.
+
+    Linux shares a core first among sessions (autogroups), then among the processes of each. A new
+    session starts with the normal priority, so a lowered one would have no effect on others.
+    """
+    try:
+        with open(f"/proc/{pid}/autogroup", "w") as group:
+            group.write(str(os.getpriority(os.PRIO_PROCESS, 0)))
+    except OSError:
+        return  # Another system, or autogroups are switched off, or it has ended already.
+
+
 class _Worker:
     """A process that trains one run on one core."""
 
@@ -68,6 +81,7 @@ class _Worker:
             text=True,
             start_new_session=True,
         )
+        _pass_on_priority(self.process.pid)
         self.errors: list[str] = []
         threading.Thread(target=self._listen, args=(messages,), daemon=True).start()
 
