@@ -1,5 +1,6 @@
 """The campaign runs what is missing, in its order, and keeps what is done."""
 
+import dataclasses
 import os
 import time
 
@@ -7,11 +8,14 @@ import pytest
 from made_up import write_run
 
 from dropin.cli import main
-from dropin.core.errors import StoppedError
-from dropin.experiments import campaign, kept
+from dropin.core import registry
+from dropin.core.errors import InputError, StoppedError
+from dropin.experiments import Experiment, campaign, kept
+from dropin.experiments.analyses import AnalysisCache, KeptAnalyses
 from dropin.experiments.campaign import BLOCKS, PARTS, Campaign, MachineSpeed, Part
-from dropin.experiments.planning import Progress, StoredRun, estimate_seconds
+from dropin.experiments.planning import Progress, StoredRun
 from dropin.experiments.runs import PAPER_LEARNERS
+from dropin.experiments.timing import estimate_seconds
 from dropin.training.config import run_config
 from dropin.training.tables import read_table
 
@@ -54,8 +58,8 @@ def test_the_campaign_is_that_of_the_paper_in_its_order(tmp_path):
     assert names(jobs[134:146]) == [
         f"fortattack {learner} {seed}" for seed in range(2) for learner in baselines
     ]
-    assert {job.config.rules for job in jobs[:-16]} == {"reference"}
-    assert {job.config.rules for job in jobs[-16:]} == {"paper"}
+    assert {job.config.rules for job in jobs[:-18]} == {"reference"}
+    assert {job.config.rules for job in jobs[-18:]} == {"paper"}
     for job in jobs:
         evaluation = job.config.evaluation
         assert (evaluation.num_envs, evaluation.episodes) == (16, 5)
@@ -130,17 +134,73 @@ def test_a_run_that_cannot_be_evaluated_does_not_end_the_campaign(make, monkeypa
         make().run("none")
 
 
-def test_a_kept_run_is_done_even_where_its_agents_were_analysed(make, tmp_path, monkeypatch):
-    parts = (Part(1, "wolfpack-utilities", 1),)
-    (job,) = make(parts).jobs
+def test_analyses_are_kept_with_the_runs_so_their_agents_may_go(make, tmp_path, monkeypatch):
+    parts = (Part(1, "wolfpack-utilities", 2),)
+    first, second = make(parts).jobs
     # A run elsewhere, without agents, is of no use to the analysis.
-    write_run(tmp_path / "old" / "run", job.config, RETURNS)
+    write_run(tmp_path / "old" / "run", first.config, RETURNS)
     assert make(parts, tmp_path / "old").jobs[0].progress is Progress.MISSING
-    write_run(job.run.path, job.config, RETURNS, agents=True)
+    analysed = []
+
+    def analyse(runs):
+        (run,) = runs.by_learner("wolfpack")["gpl-q"][-1:]
+        analysed.append(len(runs.jobs))
+        for each in runs.by_learner("wolfpack")["gpl-q"]:
+            found = runs.analyses.get("hunting", each, 0, lambda agent: [agent], envs=8)
+            assert found == [f"agent of {each.config.seed}"]
+        return run
+
+    spec = registry.experiments["wolfpack-utilities"]
+    monkeypatch.setitem(
+        registry.experiments._items, spec.name, dataclasses.replace(spec, result=analyse)
+    )
+    monkeypatch.setattr(StoredRun, "agent", lambda self, _: f"agent of {self.config.seed}")
     monkeypatch.setattr(campaign, "run_all", lambda jobs, report, **hooks: None)
+    # The best checkpoint is that of all seeds, so nothing is analysed before all are done.
+    write_run(first.run.path, first.config, RETURNS, agents=True)
     make(parts).run("none")
+    assert not analysed
+    write_run(second.run.path, second.config, RETURNS, agents=True)
+    make(parts).run("none")
+    assert analysed == [2]
     (tmp_path / "home").rename(tmp_path / "gone")
-    assert make(parts).jobs[0].progress is Progress.DONE
+    after = make(parts)
+    assert [job.progress for job in after.jobs] == [Progress.DONE] * 2
+    for job in after.jobs:
+        stored = job.run.kept_analyses
+        assert stored.experiments == {"wolfpack-utilities"}
+        ((key, result),) = [(each["key"], each["result"]) for each in stored.results.values()]
+        assert (key["run"], result) == (job.run.identity, [f"agent of {job.config.seed}"])
+    # The page is drawn from what is kept, without an agent.
+    monkeypatch.setattr(StoredRun, "agent", lambda *_: pytest.fail("There are no agents."))
+    options = parts[0].options(640)
+    Experiment(spec, options, tmp_path / "pages", [tmp_path / "results"]).completed_runs()
+    cache = AnalysisCache(tmp_path / "pages")
+    for job in after.jobs:
+        found = cache.get("hunting", job.run, 0, lambda _: None, envs=8)
+        assert found == [f"agent of {job.config.seed}"]
+
+
+def test_a_run_that_was_trained_again_replaces_the_kept_one(make, tmp_path, monkeypatch):
+    monkeypatch.setattr(campaign, "run_all", lambda jobs, report, **hooks: None)
+    (job,) = make((Part(1, "table2", 1, ("lbf",), ("ql",)),)).jobs
+    write_run(job.run.path, job.config, RETURNS, agents=True)
+    kept_at = kept.publish(job.run.reloaded(), tmp_path / "results")
+    (kept_at / "analyses.json").write_text('{"experiments": ["diversity"], "results": []}')
+    kept.publish(job.run.reloaded(), tmp_path / "results")
+    assert (kept_at / "analyses.json").exists()
+    again = write_run(tmp_path / "again", job.config, {3: RETURNS[5], 5: RETURNS[3]}, agents=True)
+    kept.publish(StoredRun(again.path, job.config), tmp_path / "results")
+    rows = read_table(kept_at / "evaluation.csv")
+    assert [row["mean_return"] for row in rows if row["team_limit"] == "5"] == list("01234567")
+    assert not (kept_at / "analyses.json").exists()
+
+
+def test_kept_analyses_that_are_damaged_are_refused(tmp_path):
+    for text in ("[]", '{"experiments": [], "results": [{"key": 1}]}', "{"):
+        (tmp_path / "analyses.json").write_text(text)
+        with pytest.raises(InputError, match=r"analyses\.json"):
+            KeptAnalyses.read(tmp_path)
 
 
 def write_times(run, seconds, pause=0.0):
@@ -192,7 +252,7 @@ def test_the_plan_of_the_command(tmp_path, monkeypatch, capsys):
     assert ["2", "table2", "reference", "fortattack", "gpl-q", "0-2"] in lines
     assert ["2", "table2", "reference", "fortattack", "ql", "0-1"] in lines
     assert ["4", "table2", "paper", "wolfpack", "gnn-am", "0-1"] in lines
-    assert "0 of 34 runs are done" in out
+    assert "0 of 36 runs are done" in out
     assert "judged by the speed of another machine" in out
     assert not list(tmp_path.iterdir())
 

@@ -4,9 +4,9 @@ from made_up import TRAINING, fill, make_experiment
 
 from dropin.evaluation.statistics import estimate
 from dropin.experiments import Options
+from dropin.experiments.analyses import AnalysisCache
 from dropin.experiments.planning import StoredRun
 from dropin.experiments.results import (
-    AnalysisCache,
     estimate_as_dict,
     format_half_width,
     format_interval,

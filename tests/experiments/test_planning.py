@@ -8,9 +8,10 @@ from made_up import write_run
 
 from dropin.core import registry
 from dropin.core.errors import InputError
-from dropin.experiments.planning import Progress, estimate_seconds, find_runs, identity, plan
+from dropin.experiments.planning import Progress, find_runs, identity, plan
 from dropin.experiments.reproduce import select_experiments
 from dropin.experiments.runs import Grid, Options
+from dropin.experiments.timing import estimate_seconds
 from dropin.training.config import EvaluationConfig, run_config
 from dropin.training.run_directory import RunDirectory
 

@@ -7,7 +7,7 @@ from made_up import make_experiment, sheet_rows, write_run
 from dropin.core import registry
 from dropin.core.errors import InputError
 from dropin.experiments import Options
-from dropin.experiments.results import AnalysisCache
+from dropin.experiments.analyses import AnalysisCache
 from dropin.experiments.type_diversity import split_types, type_names
 
 

@@ -4,7 +4,7 @@ import pytest
 from made_up import make_experiment, sheet_rows, write_run
 
 from dropin.experiments import Options
-from dropin.experiments.results import AnalysisCache
+from dropin.experiments.analyses import AnalysisCache
 
 OPTIONS = Options(steps=640, seeds=1, states=20)
 

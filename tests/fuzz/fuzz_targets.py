@@ -254,8 +254,8 @@ def stored() -> list[bytes]:
 @target(mutate_json, stored, weight=0.5)
 def experiment_files(data: bytes, path: Path) -> None:
     """Reasons of failures and results of analyses, as experiments store them."""
+    from dropin.experiments.analyses import read_stored_result
     from dropin.experiments.kept import FAILURE, find_failures
-    from dropin.experiments.results import read_stored_result
 
     path.mkdir(exist_ok=True)
     (path / FAILURE).write_bytes(data)

@@ -6,7 +6,7 @@ time: what is done is kept, and the next start goes on with the first run that i
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -15,17 +15,18 @@ from statistics import median
 from dropin.core import registry
 from dropin.core.errors import InputError, StoppedError
 from dropin.evaluation.evaluate import LEGACY_ENVS, LEGACY_EPISODES
-from dropin.experiments.kept import kept_name, publish, write_failure
+from dropin.experiments.analyses import AnalysisCache
+from dropin.experiments.kept import keep_analyses, kept_name, publish, write_failure
 from dropin.experiments.planning import (
     Job,
     Progress,
     StoredRun,
-    estimate_seconds,
     find_runs,
-    identity,
     plan,
 )
+from dropin.experiments.results import CompletedRuns
 from dropin.experiments.runs import GPL, PAPER_LEARNERS, PAPER_SEEDS, Options
+from dropin.experiments.timing import estimate_seconds
 from dropin.training.config import RunConfig
 from dropin.training.parallel import run_all
 from dropin.training.run_directory import RunDirectory
@@ -95,6 +96,7 @@ PARTS = (
     Part(3, "wolfpack-utilities", 2),
     Part(3, "shooting-values", 1, _FORT, _FEW),
     Part(3, "figure3b", 1),
+    Part(4, "table2", 2, _FORT, ("gpl-q",), "paper"),
     Part(4, "table2", 2, _GRID_GAMES, (*GPL, "ql", "gnn-am"), "paper"),
 )
 """The campaign of the results page, in the order in which it is run."""
@@ -119,7 +121,7 @@ class Campaign:
         parts: Iterable[Part] = PARTS,
         steps: int | None = None,
     ):
-        self.results = results
+        self.directory, self.results, self.steps = directory, results, steps
         self._stored = find_runs([directory, results, *search])
         self.plans: dict[Part, list[Job]] = {}
         """The runs of each part, those with small seeds first."""
@@ -130,9 +132,10 @@ class Campaign:
                 options,
                 directory,
                 needs_agents=spec.needs_agents,
+                experiment=spec.name,
                 stored=self._stored,
             )
-            self.plans[part] = sorted(map(self._or_kept, jobs), key=lambda job: job.config.seed)
+            self.plans[part] = sorted(jobs, key=lambda job: job.config.seed)
 
     @property
     def jobs(self) -> list[Job]:
@@ -150,9 +153,10 @@ class Campaign:
         return sum(self.speed.seconds_left(job) for job in self.jobs)
 
     def keep(self) -> None:
-        """Keep the runs that are done."""
+        """Keep the runs that are done, and the results of analyses of their agents."""
         for job in self.jobs:
             self._keep(job)
+        self._keep_analyses()
 
     def run(self, report: str = "auto") -> None:
         """Train the runs that are not done, in order, and keep each one that is.
@@ -175,6 +179,7 @@ class Campaign:
             if failure:
                 write_failure(left[name].config, failure, self.results)
             self._keep(left[name].refreshed())
+            self._keep_analyses()
 
         if left:
             run_all(
@@ -183,15 +188,6 @@ class Campaign:
                 on_start=lambda name: left[name].create(),
                 on_end=ended,
             )
-
-    def _or_kept(self, job: Job) -> Job:
-        """Return a job as done if its run is kept: its agents were there when it was kept."""
-        if job.progress is Progress.DONE:
-            return job
-        for run in self._stored.get(identity(job.config), ()):
-            if run.path.is_relative_to(self.results) and run.is_done:
-                return replace(job, run=run, progress=Progress.DONE)
-        return job
 
     def _keep(self, job: Job) -> None:
         """Keep a run that is done and has its last agent; others stay where they are."""
@@ -204,6 +200,29 @@ class Campaign:
             publish(run, self.results)
         except (InputError, StoppedError) as error:
             warnings.warn(f"{run.path} is not kept: {error}", stacklevel=2)
+
+    def _keep_analyses(self) -> None:
+        """Analyse the agents of runs that are done with all seeds, and keep the results.
+
+        The best checkpoint of a learner depends on all of its seeds.
+        """
+        for part, jobs in self.plans.items():
+            spec = registry.experiments[part.experiment]
+            groups: dict[tuple[str, str, str], list[Job]] = {}
+            for job in jobs if spec.needs_agents else ():
+                key = (job.grid, job.config.game, job.config.learner)
+                groups.setdefault(key, []).append(job.refreshed())
+            for group in groups.values():
+                if all(self._can_be_analysed(job) for job in group):
+                    cache = AnalysisCache(self.directory / "analyses")
+                    spec.result(CompletedRuns(group, part.options(self.steps), cache))
+                    for job in group:
+                        used = cache.used.get(job.run.identity, {})
+                        keep_analyses(job.run, spec.name, used, self.results)
+
+    def _can_be_analysed(self, job: Job) -> bool:
+        """Return whether a run is done and has its agents: it is not only kept."""
+        return job.progress is Progress.DONE and not job.run.path.is_relative_to(self.results)
 
 
 class MachineSpeed:

@@ -3,13 +3,14 @@
 run.json          settings, versions and machine of the run
 evaluation.csv    returns of the greedy policy at every checkpoint
 fresh.csv         returns of the last and of the best agent in episodes that were never used before
+analyses.json     results of analyses of its agents, for runs that experiments analyse
 """
 
 import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -18,6 +19,7 @@ from dropin.core.config import PlainDict, PlainMapping, misfit
 from dropin.core.errors import InputError
 from dropin.core.files import read_json, write_json
 from dropin.evaluation.curves import Row, select_rows
+from dropin.experiments.analyses import ANALYSES, KeptAnalyses
 from dropin.experiments.planning import StoredRun, identity
 from dropin.training.config import STRANGERS, RunConfig
 from dropin.training.evaluator import Evaluator
@@ -30,6 +32,7 @@ __all__ = [
     "final_row",
     "find_failures",
     "fresh_evaluations",
+    "keep_analyses",
     "kept_name",
     "publish",
     "write_failure",
@@ -103,6 +106,8 @@ def fresh_evaluations(run: StoredRun) -> list[PlainDict]:
 def publish(run: StoredRun, results: Path) -> Path:
     """Keep a finished run: write its small tables, evaluated in fresh episodes.
 
+    A run of the same settings that is kept already is replaced if this is another training of it.
+
     Args:
         run: The run.
         results: The directory of all kept runs.
@@ -116,19 +121,39 @@ def publish(run: StoredRun, results: Path) -> Path:
     directory = results / kept_name(run.config)
     files = RunDirectory(directory)
     if files.exists:
-        if identity(files.config()) != identity(run.config):
+        if identity(files.config()) != run.identity:
             raise InputError(f"{directory} holds a run of other settings than {run.path}.")
-        (directory / FAILURE).unlink(missing_ok=True)
-        return directory
+        if _is_same_training(StoredRun(directory, run.config), run):
+            (directory / FAILURE).unlink(missing_ok=True)
+            return directory
+        # From here on it is incomplete, until run.json is written again.
+        (directory / "run.json").unlink()
+        (directory / ANALYSES).unlink(missing_ok=True)
     if fresh := fresh_evaluations(run):
         write_table(directory / "fresh.csv", [_thin(row) for row in fresh])
-    greedy = [_thin(row) for row in run.evaluations if row["mode"] == "greedy"]
-    write_table(directory / "evaluation.csv", greedy)
+    write_table(directory / "evaluation.csv", _thin_evaluations(run))
     about = read_json(run.path / "run.json")
     # Written last: a directory with this file is complete.
     write_json(directory / "run.json", {name: about[name] for name in about if name != "keep"})
     (directory / FAILURE).unlink(missing_ok=True)
     return directory
+
+
+def keep_analyses(
+    run: StoredRun, experiment: str, used: Mapping[str, PlainDict], results: Path
+) -> None:
+    """Keep the results of an experiment's analyses with a kept run.
+
+    Args:
+        run: The run, which is kept.
+        experiment: Name of the experiment.
+        used: The results that it has used, see `AnalysisCache.used`.
+        results: The directory of all kept runs.
+    """
+    directory = results / kept_name(run.config)
+    kept = KeptAnalyses.read(directory)
+    if experiment not in kept.experiments:
+        kept.with_results(experiment, used).write(directory)
 
 
 def write_failure(config: RunConfig, reason: str, results: Path) -> None:
@@ -185,6 +210,16 @@ def final_row(
         rows = run.greedy_evaluations(team_limit, teammates)
         found = [row for row in rows if int(row["step"]) == run.final_step]
     return found[0] if found else None
+
+
+def _thin_evaluations(run: StoredRun) -> list[PlainDict]:
+    """Return the evaluations that are kept of a run."""
+    return [_thin(row) for row in run.evaluations if row["mode"] == "greedy"]
+
+
+def _is_same_training(kept: StoredRun, run: StoredRun) -> bool:
+    """Return whether a kept run was made from another one, by their evaluations."""
+    return list(map(_thin, kept.evaluations)) == _thin_evaluations(run)
 
 
 def _thin(row: PlainDict | Row) -> PlainDict:

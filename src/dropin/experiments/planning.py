@@ -14,10 +14,11 @@ from itertools import count
 from pathlib import Path
 
 from dropin.agents import Agent, load_agent
-from dropin.core import registry
 from dropin.core.errors import InputError
 from dropin.evaluation.curves import Row, select_rows
+from dropin.experiments.analyses import KeptAnalyses
 from dropin.experiments.runs import Grid, Options
+from dropin.experiments.timing import estimate_seconds
 from dropin.training.config import NOT_IDENTITY, STRANGERS, RunConfig
 from dropin.training.run_directory import RunDirectory
 from dropin.training.tables import EVALUATION_COLUMNS, read_table
@@ -27,18 +28,12 @@ __all__ = [
     "Needs",
     "Progress",
     "StoredRun",
-    "estimate_seconds",
     "find_runs",
     "identity",
     "plan",
     "plan_run",
     "rules_of",
 ]
-
-STARTUP_SECONDS = 40.0
-"""Time until the first update, compilation included."""
-EVALUATION_SPEEDUP = 4.0
-"""How many steps of evaluation take as long as one step of training."""
 
 
 def identity(config: RunConfig) -> str:
@@ -54,6 +49,11 @@ class StoredRun:
     path: Path
     """The run's directory; it need not exist yet."""
     config: RunConfig
+
+    @property
+    def identity(self) -> str:
+        """A hash of all settings that decide what it learns, its seed included."""
+        return identity(self.config)
 
     def reloaded(self) -> "StoredRun":
         """Return the same run with its evaluations still to be read."""
@@ -135,6 +135,11 @@ class StoredRun:
         """Whether there is a checkpoint to continue from."""
         return bool(RunDirectory(self.path).steps())
 
+    @cached_property
+    def kept_analyses(self) -> KeptAnalyses:
+        """The results of analyses that are kept with it, in place of its agents."""
+        return KeptAnalyses.read(self.path)
+
     @property
     def has_agents(self) -> bool:
         """Whether the agent of every evaluation is stored."""
@@ -188,6 +193,8 @@ class Needs:
     """The column that holds the returns in every evaluation."""
     agents: bool
     """Whether the agent of every evaluation has to be stored."""
+    experiment: str = ""
+    """The experiment; a run that is kept with the results of its analyses needs no agents."""
 
     def met_by(self, run: StoredRun) -> bool:
         """Return whether a run is done and has everything."""
@@ -196,8 +203,12 @@ class Needs:
             and all(row[self.column] for row in run.evaluations)
             and self.team_limits <= run.evaluated_limits
             and self.teammates <= run.evaluated_teammates
-            and (run.has_agents or not self.agents)
+            and (not self.agents or run.has_agents or self._was_analysed(run))
         )
+
+    def _was_analysed(self, run: StoredRun) -> bool:
+        """Return whether the results of the experiment's analyses are kept with a run."""
+        return self.experiment in run.kept_analyses.experiments
 
     def can_be_met_by(self, run: StoredRun, home: Path) -> bool:
         """Return whether an unfinished run will have everything once it is done.
@@ -286,6 +297,7 @@ def plan(
     search: Sequence[Path] = (),
     *,
     needs_agents: bool = False,
+    experiment: str = "",
     stored: dict[str, list[StoredRun]] | None = None,
 ) -> list[Job]:
     """Return all runs of some grids, with what exists of them.
@@ -296,6 +308,8 @@ def plan(
         home: A directory to search for runs; new ones go to its subdirectory `runs`.
         search: Further directories to search.
         needs_agents: Whether the agent of every evaluation has to be stored.
+        experiment: Name of the experiment. Runs that are kept with the results of its analyses
+            need no agents.
         stored: The runs that exist, as of `find_runs`, if they are known already. Planned runs are
             added, so that several plans can share them.
 
@@ -318,6 +332,7 @@ def plan(
                 frozenset(config.evaluation.teammates),
                 options.return_column,
                 needs_agents,
+                experiment,
             )
             jobs.append(plan_run(name, config, needs, home, stored))
     return jobs
@@ -369,20 +384,3 @@ def _new_path(config: RunConfig, home: Path, same: Sequence[StoredRun]) -> Path:
     paths = (home / "runs" / (name if number == 1 else f"{name}-{number}") for number in count(1))
     taken = {run.path for run in same}
     return next(path for path in paths if path not in taken and RunDirectory(path).is_free)
-
-
-def estimate_seconds(config: RunConfig) -> float:
-    """Estimate how long a whole run takes on one core.
-
-    The rates are those of one core of an AMD EPYC, see `LearnerSpec.steps_per_second` and
-    `GameSpec.relative_cost`: other machines differ.
-    """
-    game, learner = registry.games[config.game], registry.learners[config.learner]
-    steps_per_second = learner.steps_per_second / game.relative_cost
-    evaluation = config.evaluation
-    modes = 2 if getattr(config.settings, "is_boltzmann", False) else 1
-    ways = (1 + len(evaluation.team_limits)) * len(evaluation.teammates) * modes
-    steps = evaluation.num_envs * evaluation.episodes * game.episode_length * ways
-    checkpoints = 1 + config.steps / config.checkpoint_every
-    evaluating = checkpoints * steps / (EVALUATION_SPEEDUP * steps_per_second)
-    return STARTUP_SECONDS + config.steps / steps_per_second + evaluating

@@ -7,11 +7,12 @@ from pathlib import Path
 from dropin.core import registry
 from dropin.core.errors import InputError, StoppedError, unknown
 from dropin.core.specs import ExperimentSpec
+from dropin.experiments.analyses import AnalysisCache
 from dropin.experiments.cluster import run_on_ray
 from dropin.experiments.kept import find_failures
 from dropin.experiments.planning import Job, Progress, plan
 from dropin.experiments.report import write_page
-from dropin.experiments.results import AnalysisCache, CompletedRuns, ExperimentResult
+from dropin.experiments.results import CompletedRuns, ExperimentResult
 from dropin.experiments.runs import Options
 from dropin.training.parallel import run_all
 
@@ -109,6 +110,7 @@ class Experiment:
             self.directory,
             self.search,
             needs_agents=self.spec.needs_agents,
+            experiment=self.spec.name,
         )
 
     def run(self, *, on: str = "here", address: str | None = None, report: str = "auto") -> None:

@@ -1,23 +1,17 @@
 """From finished runs to the result of an experiment: tables, charts and numbers."""
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from dropin.agents import Agent
 from dropin.core import registry
 from dropin.core.config import PlainDict, PlainMapping
-from dropin.core.errors import InputError
-from dropin.core.files import read_json, write_json
 from dropin.evaluation.curves import Curve
 from dropin.evaluation.published import PublishedMean
 from dropin.evaluation.statistics import Estimate, estimate
-from dropin.experiments.planning import Job, Progress, StoredRun, identity
+from dropin.experiments.analyses import AnalysisCache
+from dropin.experiments.planning import Job, Progress, StoredRun
 from dropin.experiments.runs import PAPER_LEARNERS, Options
 from dropin.plots.charts import COLOURS, HeatMap, Panel
 from dropin.training.config import STRANGERS
@@ -26,7 +20,6 @@ __all__ = [
     "CHECKPOINT_NOTE",
     "EMPTY_CELL",
     "NO_NUMBERS_NOTE",
-    "AnalysisCache",
     "BestCheckpoint",
     "Chart",
     "CompletedRuns",
@@ -122,63 +115,6 @@ class BestCheckpoint:
     """The return of each run there, at the team limit of training."""
 
 
-class AnalysisCache:
-    """Results of analyses of trained agents, stored so that none is computed twice.
-
-    Args:
-        directory: Where the results are stored, a file each.
-    """
-
-    def __init__(self, directory: Path):
-        self.directory = directory
-
-    def get(
-        self,
-        analysis: str,
-        run: StoredRun,
-        step: int,
-        compute: Callable[[Agent], Any],
-        **settings: Any,
-    ) -> Any:
-        """Return the result of an analysis, computed if it is not stored.
-
-        Args:
-            analysis: Name of the analysis.
-            run: The run whose agent is analysed.
-            step: The step of the agent's checkpoint.
-            compute: Computes the result from the agent, as values that JSON can hold.
-            **settings: The settings that the result depends on.
-        """
-        key = {
-            "analysis": analysis,
-            "run": identity(run.config),
-            "step": step,
-            "settings": settings,
-        }
-        text = json.dumps(key, sort_keys=True)
-        path = self.directory / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
-        if (stored := read_stored_result(path, json.loads(text))) is not None:
-            return stored["result"]
-        result = json.loads(json.dumps(compute(run.agent(step))))
-        write_json(path, {"key": key, "result": result})
-        return result
-
-
-def read_stored_result(path: Path, key: PlainMapping) -> PlainDict | None:
-    """Return a stored analysis; None if it is not there, damaged or another one.
-
-    Args:
-        path: Its file.
-        key: What was analysed.
-    """
-    try:
-        stored = read_json(path, nan=True) if path.exists() else None
-    except InputError:
-        return None  # It is computed again and replaced.
-    good = isinstance(stored, dict) and stored.get("key") == key and "result" in stored
-    return stored if good else None
-
-
 class CompletedRuns:
     """The finished runs of an experiment, and the statistics that the paper's tables take.
 
@@ -216,7 +152,7 @@ class CompletedRuns:
     @property
     def failures(self) -> dict[str, str]:
         """Why runs that are missing failed, by name; those that never ran are not in it."""
-        found = {job.name: self._failures.get(identity(job.config)) for job in self.missing}
+        found = {job.name: self._failures.get(job.run.identity) for job in self.missing}
         return {name: reason for name, reason in found.items() if reason is not None}
 
     def only(
