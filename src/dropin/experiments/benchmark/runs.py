@@ -7,10 +7,12 @@ from pathlib import Path
 from dropin.core import registry
 from dropin.core.config import not_none
 from dropin.core.errors import InputError
+from dropin.evaluation.evaluate import LEGACY_ENVS, LEGACY_EPISODES
 from dropin.experiments.benchmark.tasks import Task
 from dropin.experiments.planning import Job, Needs, StoredRun, identity, plan_run
 from dropin.experiments.runs import room_for, scaled
 from dropin.training.config import STRANGERS, RunConfig, run_config
+from dropin.training.evaluator import PAPER_LIMIT
 
 __all__ = [
     "RunPlan",
@@ -53,6 +55,8 @@ class TaskTraining:
         """
         task = self.task
         limit = self.limits[0] if self.is_test else task.train_limit
+        # The limits of the paper too, so that the campaign of the paper can use the run.
+        evaluated = {limit, PAPER_LIMIT} if limit < PAPER_LIMIT else {limit}
         types = task.test_types if self.is_test else task.train_types
         config = run_config(
             task.game,
@@ -65,8 +69,13 @@ class TaskTraining:
                 openness=task.test_openness if self.is_test else task.train_openness,
                 type_changes=task.test_type_changes if self.is_test else None,
             ),
-            evaluation={"team_limits": (), "teammates": (STRANGERS,)},
-            **room_for(max(limit, *self.limits), task.game, learner),
+            evaluation={
+                "team_limits": tuple(sorted(evaluated - {limit})),
+                "teammates": (STRANGERS,),
+                "num_envs": LEGACY_ENVS,
+                "episodes": LEGACY_EPISODES,
+            },
+            **room_for(max(*evaluated, *self.limits), task.game, learner),
         )
         _check_seeds(config, task)
         share = scale * task.steps / config.steps
