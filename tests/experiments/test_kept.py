@@ -102,6 +102,26 @@ def test_a_kept_run_has_small_tables_and_no_agents(stored, tmp_path):
     assert "cores" in about["machine"]
 
 
+def test_one_run_of_each_kind_is_kept_with_its_best_agent(stored, tmp_path):
+    results = tmp_path / "results"
+    RunDirectory(stored.path).agent_at(320).write_bytes(b"the best of seed 0")
+    config = dataclasses.replace(stored.config, seed=1)
+    files = write_run(tmp_path / "second", config, RETURNS, agents=True)
+    directory = publish(stored, results, with_agent=True)
+    second = publish(StoredRun(files.path, config), results, with_agent=True)
+    assert (directory / "agent.safetensors").read_bytes() == b"the best of seed 0"
+    assert sorted(each.name for each in second.iterdir()) == [
+        "evaluation.csv",
+        "fresh.csv",
+        "run.json",
+    ]
+    # Another training of seed 0 replaces the agent too.
+    again = write_run(tmp_path / "again", stored.config, {3: [0, 1, 3], 5: [0, 0, 0]}, agents=True)
+    again.agent_at(640).write_bytes(b"the best of the other training")
+    assert publish(StoredRun(again.path, stored.config), results, with_agent=True) == directory
+    assert (directory / "agent.safetensors").read_bytes() == b"the best of the other training"
+
+
 def test_a_run_is_kept_once_and_never_replaced_by_another(stored, tmp_path):
     results = tmp_path / "results"
     write_failure(stored.config, "The disk was full.", results)

@@ -211,7 +211,7 @@ class LearnerSpec(_Spec):
     """Settings that make it this learner and cannot be changed."""
     evaluate_with: Sequence[str] = ("strangers",)
     """Whom it is evaluated with: `strangers` (types), `partners` (agents like itself), or both."""
-    steps_per_second: float = 4000.0
+    steps_per_second: float = 15_000.0
     """Training speed in level-based foraging on one core, for estimates of how long a run takes."""
 
     def default_settings(self, game: str = "", **changes: Any) -> Any:

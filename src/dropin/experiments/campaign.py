@@ -197,7 +197,7 @@ class Campaign:
         if run.final_step not in RunDirectory(run.path).steps_with_agent():
             return
         try:
-            publish(run, self.results)
+            publish(run, self.results, with_agent=job.needs.experiment == "table2")
         except (InputError, StoppedError) as error:
             warnings.warn(f"{run.path} is not kept: {error}", stacklevel=2)
 

@@ -1,9 +1,10 @@
-"""Finished runs as they are kept in the repository: small tables, no checkpoints and no agents.
+"""Finished runs as they are kept in the repository: small tables, no checkpoints, few agents.
 
-run.json          settings, versions and machine of the run
-evaluation.csv    returns of the greedy policy at every checkpoint
-fresh.csv         returns of the last and of the best agent in episodes that were never used before
-analyses.json     results of analyses of its agents, for runs that experiments analyse
+run.json            settings, versions and machine of the run
+evaluation.csv      returns of the greedy policy at every checkpoint
+fresh.csv           returns of the last and of the best agent in episodes that were never used before
+analyses.json       results of analyses of its agents, for runs that experiments analyse
+agent.safetensors   the best agent, of one run of each kind
 """
 
 import dataclasses
@@ -15,9 +16,10 @@ from pathlib import Path
 from typing import TypedDict
 
 from dropin._xla.cache import use_cache
+from dropin.agents import AGENT_FILE
 from dropin.core.config import PlainDict, PlainMapping, misfit
 from dropin.core.errors import InputError
-from dropin.core.files import read_json, write_json
+from dropin.core.files import read_json, write, write_json
 from dropin.evaluation.curves import Row, select_rows
 from dropin.experiments.analyses import ANALYSES, KeptAnalyses
 from dropin.experiments.planning import StoredRun, identity
@@ -103,7 +105,7 @@ def fresh_evaluations(run: StoredRun) -> list[PlainDict]:
     return [{**row, "agent": agent} for agent, step in steps.items() for row in rows.get(step, ())]
 
 
-def publish(run: StoredRun, results: Path) -> Path:
+def publish(run: StoredRun, results: Path, *, with_agent: bool = False) -> Path:
     """Keep a finished run: write its small tables, evaluated in fresh episodes.
 
     A run of the same settings that is kept already is replaced if this is another training of it.
@@ -111,6 +113,7 @@ def publish(run: StoredRun, results: Path) -> Path:
     Args:
         run: The run.
         results: The directory of all kept runs.
+        with_agent: Keep its best agent too, unless that of another seed is kept.
 
     Returns:
         The directory in which the run is kept.
@@ -128,10 +131,13 @@ def publish(run: StoredRun, results: Path) -> Path:
             return directory
         # From here on it is incomplete, until run.json is written again.
         (directory / "run.json").unlink()
-        (directory / ANALYSES).unlink(missing_ok=True)
+        for name in (ANALYSES, AGENT_FILE):
+            (directory / name).unlink(missing_ok=True)
     if fresh := fresh_evaluations(run):
         write_table(directory / "fresh.csv", [_thin(row) for row in fresh])
     write_table(directory / "evaluation.csv", _thin_evaluations(run))
+    if with_agent and not any(directory.parent.glob(f"*/{AGENT_FILE}")):
+        write(files.agent, RunDirectory(run.path).agent_at(run.best_step).read_bytes())
     about = read_json(run.path / "run.json")
     # Written last: a directory with this file is complete.
     write_json(directory / "run.json", {name: about[name] for name in about if name != "keep"})

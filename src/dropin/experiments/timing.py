@@ -5,7 +5,7 @@ from dropin.training.config import RunConfig
 
 __all__ = ["estimate_seconds"]
 
-STARTUP_SECONDS = 40.0
+STARTUP_SECONDS = 20.0
 """Time until the first update, compilation included."""
 EVALUATION_SPEEDUP = 4.0
 """How many steps of evaluation take as long as one step of training."""

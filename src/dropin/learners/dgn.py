@@ -135,6 +135,6 @@ SPECS = (
         defaults={"fortattack": BASELINE_FORTATTACK_SIZES},
         fixed={"agent_model": False, "target": "policy"},
         evaluate_with=("strangers", "partners"),
-        steps_per_second=4000,
+        steps_per_second=14_600,
     ),
 )

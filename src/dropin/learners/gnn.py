@@ -121,7 +121,7 @@ SPECS = (
         make=partial(ValueLearner, GNNNetwork),
         defaults={"fortattack": BASELINE_FORTATTACK_SIZES},
         fixed={"agent_model": False},
-        steps_per_second=6100,
+        steps_per_second=26_700,
     ),
     LearnerSpec(
         name="gnn-am",
@@ -130,6 +130,6 @@ SPECS = (
         make=partial(ValueLearner, GNNNetwork),
         defaults={"fortattack": BASELINE_FORTATTACK_SIZES},
         fixed={"agent_model": True},
-        steps_per_second=4100,
+        steps_per_second=18_400,
     ),
 )

@@ -154,7 +154,7 @@ SPECS = (
         make=partial(ValueLearner, GPLNetwork),
         defaults=GPL_SIZES,
         fixed={"policy": "q"},
-        steps_per_second=5700,
+        steps_per_second=25_600,
     ),
     LearnerSpec(
         name="gpl-spi",
@@ -163,6 +163,6 @@ SPECS = (
         make=partial(ValueLearner, GPLNetwork),
         defaults=GPL_SIZES,
         fixed={"policy": "spi"},
-        steps_per_second=5500,
+        steps_per_second=24_500,
     ),
 )

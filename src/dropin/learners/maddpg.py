@@ -226,6 +226,6 @@ SPECS = (
         defaults={"fortattack": BASELINE_FORTATTACK_SIZES},
         fixed={"agent_model": False, "target": "policy"},
         evaluate_with=("strangers", "partners"),
-        steps_per_second=3900,
+        steps_per_second=14_700,
     ),
 )

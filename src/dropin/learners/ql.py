@@ -123,7 +123,7 @@ SPECS = (
         make=partial(ValueLearner, QLNetwork),
         defaults={"fortattack": BASELINE_FORTATTACK_SIZES},
         fixed={"agent_model": False},
-        steps_per_second=27700,
+        steps_per_second=116_800,
     ),
     LearnerSpec(
         name="ql-am",
@@ -132,6 +132,6 @@ SPECS = (
         make=partial(ValueLearner, QLNetwork),
         defaults={"fortattack": BASELINE_FORTATTACK_SIZES},
         fixed={"agent_model": True},
-        steps_per_second=9300,
+        steps_per_second=40_600,
     ),
 )

@@ -43,6 +43,6 @@ SPEC = GameSpec(
         },
     },
     episode_length=60,
-    relative_cost=1 / 0.3,
+    relative_cost=1 / 0.28,
 )
 """Everything that belongs to FortAttack."""

@@ -56,6 +56,6 @@ SPEC = GameSpec(
     renderer=render,
     scene=scene.scene,
     episode_length=200,
-    relative_cost=1 / 0.9,
+    relative_cost=1 / 0.7,
 )
 """Everything that belongs to Wolfpack, under the name by which it is registered."""
