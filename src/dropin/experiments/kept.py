@@ -2,7 +2,7 @@
 
 run.json            settings, versions and machine of the run
 evaluation.csv      returns of the greedy policy at every checkpoint
-fresh.csv           returns of the last and of the best agent in episodes that were never used before
+fresh.csv           returns of the last and of the best agent in fresh episodes
 analyses.json       results of analyses of its agents, for runs that experiments analyse
 agent.safetensors   the best agent, of one run of each kind
 """
