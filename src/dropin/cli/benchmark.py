@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg
 from tyro.extras import SubcommandApp
 
-from dropin.cli.benchmark_report import leaderboard, report, store_results, submit
+from dropin.cli.benchmark_report import keep, leaderboard, report, submit
 from dropin.cli.reproduce import format_time, search_directories
 from dropin.cli.show import show_table
 
@@ -24,6 +24,7 @@ app = SubcommandApp()
 app.command(submit)
 app.command(report)
 app.command(leaderboard)
+app.command(keep)
 
 
 @app.command
@@ -142,14 +143,18 @@ def _pin(cores: tuple[int, ...] | None) -> None:
 
 def _run(benchmark: "Benchmark", *, plan: bool) -> None:
     """Train and measure, and print the returns; or only show the plan."""
+    from dropin.experiments.benchmark.storing import check_earlier, store_results
     from dropin.training.reporters import check_screen, screen_reporter
 
     options = benchmark.options
     check_screen(options.report)
+    for note in benchmark.notes:
+        print(f"dropin: {note}", file=sys.stderr)
     if options.report in ("auto", "lines") and benchmark.is_learner:
         _show_plan(benchmark)
     if plan:
         return
+    check_earlier(benchmark)
     reporter = screen_reporter("lines" if options.report == "auto" else options.report)
     try:
         with reporter:

@@ -139,6 +139,16 @@ class Task(Checked):
         values = {name: each for name, each in to_dict(self).items() if name not in _NOT_MEASURED}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
+    def met_in_training(self, types: Sequence[str] | None) -> list[str]:
+        """Return the types of the test that an agent has met, but should not have.
+
+        Args:
+            types: What the agent's teammates were drawn from in training; None means all types.
+        """
+        known = type_names(self.game, self.rules)
+        met, allowed = types or known, self.train_types or known
+        return [each for each in self.test_types or known if each in met and each not in allowed]
+
     def make_test_env(self, limit: int) -> AnyEnv:
         """Make the environment of the test.
 
