@@ -57,7 +57,8 @@ types: $(DEV)
 imports: $(DEV)
 	$(BIN)/lint-imports
 
-# Everything that is read, fuzzed for this many minutes, guided by coverage; Linux only.
+# Everything that is read, fuzzed for this many minutes more, guided by coverage; Linux only. The
+# corpus and the counts are kept in fuzz-state, or as in FLAGS="--state DIRECTORY".
 MINUTES ?= 20
 fuzz: $(DEV)
 	$(BIN)/python -m pip install -qq --constraint constraints.txt --editable ".[fuzz]"
@@ -101,4 +102,4 @@ $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 	touch $@ $(APP)
 
 clean:
-	rm -rf $(VENV) site demo fuzz-failures .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site demo .pytest_cache .ruff_cache .hypothesis

@@ -261,9 +261,20 @@ def load_agent(path: str | Path) -> Agent:
         path = path / AGENT_FILE
     arrays, about = read_arrays(path)
     arrays, spec, settings, interface = read_description(arrays, about, path)
-    learner = spec.make(settings, TrainConfig())
-    template = eqx.filter_eval_shape(lambda: learner.policy_template(interface))
+    template = policy_shapes(spec, settings, interface)
     return Agent(from_arrays(template, arrays, path), spec.name, settings)
+
+
+def policy_shapes(spec: LearnerSpec, settings: Any, interface: Interface) -> LearnedPolicy:
+    """Return the policy of a learner with the shapes of its arrays in their place.
+
+    Args:
+        spec: The learner.
+        settings: Its settings.
+        interface: The features and actions.
+    """
+    learner = spec.make(settings, TrainConfig())
+    return eqx.filter_eval_shape(lambda: learner.policy_template(interface))
 
 
 def read_description(

@@ -53,16 +53,15 @@ def from_arrays(template: Tree, arrays: Mapping[str, np.ndarray], source: object
         odd = sorted(expected ^ given)[0]
         which = "lacks" if odd in expected else "has an unknown"
         raise InputError(f"{source} does not fit: it {which} array {odd!r}.")
-    leaves = []
     for name, leaf in named:
-        bits = jax.eval_shape(to_bits, leaf)
-        array = arrays[name]
+        bits, array = _shape_of_bits(leaf), arrays[name]
         if (array.shape, array.dtype) != (bits.shape, bits.dtype):
             raise InputError(
                 f"{source} does not fit: array {name!r} is {array.dtype} {array.shape}, not"
                 f" {bits.dtype} {bits.shape}."
             )
-        leaves.append(from_bits(jax.device_put(array), leaf))
+    placed = jax.device_put([arrays[name] for name, _ in named])
+    leaves = [from_bits(array, leaf) for array, (_, leaf) in zip(placed, named, strict=True)]
     dynamic, static = eqx.partition(template, _is_array)
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(dynamic), leaves), static)
 
@@ -77,7 +76,7 @@ def zeros_like(template: Tree) -> Tree:
     def zeros(leaf: PyTree) -> PyTree:
         if not _is_array(leaf):
             return leaf
-        bits = jax.eval_shape(to_bits, leaf)
+        bits = _shape_of_bits(leaf)
         # From NumPy, by `device_put`: no program has to be compiled.
         return from_bits(jax.device_put(np.zeros(bits.shape, bits.dtype)), leaf)
 
@@ -117,6 +116,11 @@ def _is_key(leaf: PyTree) -> bool:
 def to_bits(leaf: PyTree) -> PyTree:
     """Return an array as it is, or the bits of random keys."""
     return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+
+def _shape_of_bits(leaf: PyTree) -> PyTree:
+    """Return an array, or what `to_bits` makes of random keys, without computing it."""
+    return jax.eval_shape(to_bits, leaf) if _is_key(leaf) else leaf
 
 
 def from_bits(array: PyTree, like: PyTree) -> PyTree:
