@@ -84,6 +84,7 @@ results: $(DEV)
 	--use $(KEPT) --directory docs/results/reference
 	$(BIN)/dropin campaign --plan --report lines --use docs/results/learning --directory no-runs \
 	| grep -v "^The rest takes" > docs/results/campaign/plan.txt
+	$(BIN)/dropin benchmark report docs/results/benchmark --out docs/results/benchmark
 	for item in $(SMALL_PAGES); do $(BIN)/dropin reproduce $$item --scale 0.05 --draw \
 	--use docs/results/learning --directory docs/results/small || exit 1; done
 

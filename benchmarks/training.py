@@ -8,10 +8,10 @@ of forward passes, and backward passes of twice that. Every process is pinned to
 thread. Absolute times are not stable on a shared machine; read the ratios.
 
     python benchmarks/training.py [--game lbf] [--learner gpl-q] [--rules reference] [--rounds 7]
-                                  [--seconds 2] [--beside ciao-c ciao-s]
+                                  [--seconds 2] [--beside ciao-c ciao-s] [--teams 3 40]
 
 With --beside, all that is measured is the speed of those learners over that of the learner, in
-teams of 3 and of 40; without it, everything about the learner.
+teams of some sizes; without it, everything about the learner.
 """
 
 import argparse
@@ -40,6 +40,7 @@ JOINT_PARTS = {
 }
 TEAMS = (3, 5, 10, 20, 40)
 GRID = 20  # For the large teams, which need room.
+SMALL_TEAM = 5  # Up to this size they have room on the paper's grid.
 
 
 def useful_flops(slots: int, interface: Any, config: Any, steps: int) -> float:
@@ -370,18 +371,15 @@ def growth(what: What, rounds: int, seconds: float) -> None:
             )
 
 
-def beside(what: What, others: list[str], rounds: int, seconds: float) -> None:
+def beside(what: What, others: list[str], teams: list[int], rounds: int, seconds: float) -> None:
     """Print the speed of other learners over that of a learner, measured in turns on one core.
 
     It is that of the processor time, so that other programs on the core disturb it little.
     """
     game, learner, rules = what
-    settings = {
-        "paper's setting, 3 agents": (3, "update"),
-        f"grid of {GRID} x {GRID}, 3 agents": (3, "grid"),
-        f"grid of {GRID} x {GRID}, 40 agents": (40, "grid"),
-    }
-    for title, (slots, part) in settings.items():
+    for slots in teams:
+        part = "update" if slots <= SMALL_TEAM else "grid"
+        where = "paper's setting" if part == "update" else f"grid of {GRID} x {GRID}"
         workers = {name: start((game, name, rules), slots, part=part)
                    for name in (learner, *others)}  # fmt: skip
         ratios: dict[str, list[float]] = {name: [] for name in others}
@@ -393,7 +391,9 @@ def beside(what: What, others: list[str], rounds: int, seconds: float) -> None:
                 ratios[name].append(found[name] / found[learner])
         for worker in workers.values():
             worker.close()
-        print(f"{title}: {learner} {spread(own, '{:.0f}')} steps a second", flush=True)
+        print(
+            f"{where}, {slots} agents: {learner} {spread(own, '{:.0f}')} steps a second", flush=True
+        )
         for name in others:
             print(f"  {name:<8} x {spread(ratios[name])}", flush=True)
 
@@ -401,6 +401,7 @@ def beside(what: What, others: list[str], rounds: int, seconds: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--beside", nargs="+", default=[], help="learners to compare with")
+    parser.add_argument("--teams", nargs="+", type=int, default=[3, 40], help="with --beside")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--game", default="lbf")
@@ -422,7 +423,7 @@ def main() -> None:
     print(f" jax {jax.__version__}\n")
     what = (options.game, options.learner, options.rules)
     if options.beside:
-        beside(what, options.beside, options.rounds, options.seconds)
+        beside(what, options.beside, options.teams, options.rounds, options.seconds)
         return
     for title, measure in (("End to end", end_to_end), ("Where the time goes", split)):
         print(title)

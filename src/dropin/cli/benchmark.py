@@ -34,6 +34,7 @@ def run(
     seeds: int = 8,
     scale: float = 1.0,
     plan: bool = False,
+    train: bool = True,
     directory: Path = Path("benchmark"),
     use: tuple[Path, ...] = (),
     on: str = "here",
@@ -52,6 +53,7 @@ def run(
         seeds: Number of training runs of each kind.
         scale: Length of all runs as a share of the tasks' budgets, as 0.02; tests become shorter.
         plan: Show which runs it takes and about how long, and stop.
+        train: Train the runs that are missing; with --no-train, those that are done are measured.
         directory: Where runs and records go.
         use: More directories to search for runs; runs is searched too.
         on: here (one process per core), or ray for a cluster.
@@ -64,7 +66,9 @@ def run(
     from dropin.experiments.benchmark.running import Benchmark, Options
     from dropin.experiments.benchmark.tasks import select_tasks
 
-    options = Options(seeds, scale, directory, search_directories(use), on, address, report)
+    options = Options(
+        seeds, scale, directory, search_directories(use), on, address, report, train=train
+    )
     _run(Benchmark(learner, select_tasks(tasks), options), plan=plan)
 
 
@@ -75,6 +79,7 @@ def references(
     seeds: int = 2,
     scale: float = 1.0,
     plan: bool = False,
+    train: bool = True,
     directory: Path = Path("benchmark"),
     use: tuple[Path, ...] = (),
     on: str = "here",
@@ -90,6 +95,7 @@ def references(
         seeds: Number of training runs of each kind.
         scale: Length of all runs as a share of the tasks' budgets, as 0.02; tests become shorter.
         plan: Show which runs it takes and about how long, and stop.
+        train: Train the runs that are missing; with --no-train, those that are done are measured.
         directory: Where runs and records go.
         use: More directories to search for runs; runs is searched too.
         on: here (one process per core), or ray for a cluster.
@@ -102,7 +108,9 @@ def references(
     from dropin.experiments.benchmark.running import Benchmark, Options
     from dropin.experiments.benchmark.tasks import select_tasks
 
-    options = Options(seeds, scale, directory, search_directories(use), on, address, report)
+    options = Options(
+        seeds, scale, directory, search_directories(use), on, address, report, train=train
+    )
     _run(Benchmark(learner, select_tasks(tasks), options, references=True), plan=plan)
 
 

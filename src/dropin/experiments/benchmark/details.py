@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from dropin.core.errors import InputError
-from dropin.evaluation.statistics import Estimate, profile_across_tasks
+from dropin.evaluation.statistics import MIN_BOOTSTRAP, Estimate, profile_across_tasks
 from dropin.experiments.benchmark.episode_file import EPISODES_FILE
 from dropin.experiments.benchmark.kept_results import RECORDS_FILE, KeptResults
 from dropin.experiments.benchmark.receipt import check_receipt
@@ -33,7 +33,7 @@ from dropin.experiments.results import (
 )
 from dropin.plots.charts import Line, Panel
 
-__all__ = ["game_details", "made_sheet"]
+__all__ = ["game_details", "made_sheet", "method"]
 
 EVENT_NAMES = {"entry": "a teammate enters", "exit": "one leaves", "change": "one changes its type"}
 NUM_LEVELS = 41
@@ -57,6 +57,23 @@ def game_details(standing: Standing, game: str) -> ExperimentResult:
         [sheet for sheet in sheets if sheet.rows],
         [chart for chart in charts if chart is not None],
         title=game,
+    )
+
+
+def method(standing: Standing) -> str:
+    """Say how scores and intervals are made.
+
+    Args:
+        standing: The learners.
+    """
+    return (
+        f"Compared are the {standing.checkpoint} agents of the runs. A score is 0 for random"
+        " actions and 1 for the mean of learners that were trained in the situation of the test"
+        " itself. A run counts once in each task, by its mean over the task's team limits, and all"
+        " tasks have the same weight. Intervals are 95 %, over training runs: Student's t for one"
+        f" task, the bootstrap over runs stratified by task for several, from {MIN_BOOTSTRAP} runs"
+        " on. Tasks that are trained for in the same way share their runs, which the stratified"
+        " bootstrap takes for different ones: its intervals are somewhat too narrow there."
     )
 
 

@@ -12,7 +12,7 @@ from dropin.core.config import PlainDict
 from dropin.core.errors import InputError
 from dropin.core.files import write_json
 from dropin.evaluation.statistics import MIN_BOOTSTRAP, POOLED, Estimate, estimate
-from dropin.experiments.benchmark.details import game_details, made_sheet
+from dropin.experiments.benchmark.details import game_details, made_sheet, method
 from dropin.experiments.benchmark.records import Checkpoint, mean_returns
 from dropin.experiments.benchmark.scores import (
     BEST_RESPONSE,
@@ -47,7 +47,11 @@ def leaderboard(standing: Standing) -> ExperimentResult:
     """
     sections = [_game_section(standing, game) for game in standing.games]
     return ExperimentResult(
-        notes=[_method(standing)],
+        notes=[
+            f"Compared are the {standing.checkpoint} agents of the runs. A score is 0 for random"
+            " actions, and 1 for learners that were trained in the situation of the test itself."
+            " Intervals are 95 %, over training runs."
+        ],
         sections=sections,
         numbers={section.title: section.numbers for section in sections},
         intervals="over training runs; n is their number",
@@ -114,7 +118,11 @@ def _write_main(
         *left_out,
         Block("heading", "How it was made"),
         Block("code", command),
-        Block("link", "All returns, scores, pictures and raw data", target=f"{page}-details"),
+        Block(
+            "link",
+            "All returns, scores and pictures, how they were made, and the raw data",
+            target=f"{page}-details",
+        ),
     ]
     write_json(directory / f"{page}.json", {"command": command, "numbers": found.numbers})
     return write_blocks(page, TITLE, blocks, found, directory)
@@ -134,24 +142,13 @@ def _write_details(
         Block("title", title),
         *notice,
         Block("link", "The main page", target=page),
+        Block("text", method(standing)),
         *content(name, found),
         Block("heading", "How it was made"),
         Block("code", command),
         *sheet_blocks(made_sheet(results)),
     ]
     return write_blocks(name, title, blocks, found, directory)
-
-
-def _method(standing: Standing) -> str:
-    return (
-        f"Compared are the {standing.checkpoint} agents of the runs. A score is 0 for random"
-        " actions and 1 for the mean of learners that were trained in the situation of the test"
-        " itself. A run counts once in each task, by its mean over the task's team limits, and all"
-        " tasks have the same weight. Intervals are 95 %, over training runs: Student's t for one"
-        f" task, the bootstrap over runs stratified by task for several, from {MIN_BOOTSTRAP} runs"
-        " on. Tasks that are trained for in the same way share their runs, which the stratified"
-        " bootstrap takes for different ones: its intervals are somewhat too narrow there."
-    )
 
 
 def _game_section(standing: Standing, game: str) -> ExperimentResult:
@@ -231,6 +228,8 @@ def _duel_sentence(order: Sequence[str], duels: Mapping[tuple[str, str], Duel]) 
 
 def _certainty(better: Estimate) -> str:
     """Say how certain it is that the first one's runs are above those of the second."""
+    if better.n == 1:
+        return "that is one run of one of them, and other runs may do otherwise."
     if not better.has_interval:
         return f"fewer than {MIN_BOOTSTRAP} runs do not show whether that is chance."
     if better.low > 0.5:
@@ -244,8 +243,9 @@ def _missing_sentences(standing: Standing, game: str) -> list[str]:
     for name, situations in standing.missing().items():
         tasks = list(dict.fromkeys(s.task for s in situations if s.task.game == game))
         if tasks:
-            listed = join([str(task) for task in tasks])
-            sentences.append(f"Without {name} there are raw returns, but no scores: {listed}.")
+            every = {s.task for s in standing.situations if s.task.game == game} == set(tasks)
+            listed = "any task" if every else join([task.short for task in tasks])
+            sentences.append(f"Without {name} there are raw returns, but no scores in {listed}.")
     return sentences
 
 

@@ -59,6 +59,8 @@ class Options:
     """The address of the Ray cluster."""
     report: str = "auto"
     """How to report progress: `auto`, `lines`, `json` or `none`."""
+    train: bool = True
+    """Whether to train the runs that are missing; otherwise those that are done are measured."""
 
     def __post_init__(self) -> None:
         if not 0 < self.scale <= 1:
@@ -173,15 +175,19 @@ class Benchmark:
             KeyboardInterrupt: If it was interrupted, once all runs are saved.
         """
         options, failures = self.options, []
-        try:
-            train_missing(
-                self.plan.jobs, on=options.on, address=options.address, report=options.report
-            )
-        except StoppedError as error:
-            failures.append(str(error))
-        finally:
-            self.plan = self.plan.refreshed()
-        records = self.measure(list(self.trials()), failures, say)
+        if options.train:
+            try:
+                train_missing(
+                    self.plan.jobs, on=options.on, address=options.address, report=options.report
+                )
+            except StoppedError as error:
+                failures.append(str(error))
+            finally:
+                self.plan = self.plan.refreshed()
+        trials = list(self.trials())
+        if not trials and not failures:
+            raise InputError(f"None of the {len(self.plan.jobs)} runs is done: train them first.")
+        records = self.measure(trials, failures, say)
         if failures:
             raise StoppedError(" ".join(failures))
         return records
