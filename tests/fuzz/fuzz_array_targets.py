@@ -17,6 +17,9 @@ from fuzz_mutators import mutate_json, mutate_safetensors, sign_safetensors
 from fuzz_table import put, target
 
 Arrays = dict[str, np.ndarray]
+DTYPES = (
+    "bool", "uint8", "int8", "uint32", "int32", "int64", "float16", "float32", "float64",
+)  # fmt: skip
 MOST_ELEMENTS = 4096
 """Of an array that an input describes: a file of its size has no more."""
 
@@ -43,9 +46,9 @@ def changed(arrays: Arrays, found: Mapping[str, Any]) -> Arrays:
             continue
         with suppress(ValueError, TypeError, OverflowError, MemoryError):
             dtype, shape, value = change
-            if 0 <= np.prod(shape, dtype=float) <= MOST_ELEMENTS:
+            if dtype in DTYPES and 0 <= np.prod(shape, dtype=float) <= MOST_ELEMENTS:
                 made[name] = np.full(shape, value, dtype)
-    return {name: each for name, each in made.items() if each.dtype.kind in "biuf"}
+    return made
 
 
 def parsed(data: bytes, path: Path) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from dropin.agents import Agent, save_agent
 from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError
 from dropin.core.files import file_checksum, write, write_json
+from dropin.core.reading import MAX_JSON_BYTES
 from dropin.experiments.benchmark.episode_file import (
     EPISODES_FILE,
     Played,
@@ -71,7 +72,7 @@ SCHEMA_NUMBER = 1
 RESULTS_FILE, RECEIPT_FILE = "results.json", "checked.json"
 AGENTS = "agents"
 """The directory of the agents."""
-MAX_RESULTS_BYTES = 64 * 2**20
+MAX_RESULTS_BYTES = 2 * MAX_JSON_BYTES
 MAX_SLOTS = MAX_SEEDS = 1000
 ROUNDING = 1e-9
 """By how much a stored mean may differ from that of the episodes, relative to their size."""

@@ -16,7 +16,7 @@ from typing import Literal
 from dropin.core import registry
 from dropin.core.config import Checked, PlainDict, PlainMapping, from_dict, not_none, to_dict
 from dropin.core.errors import InputError, did_you_mean, unknown
-from dropin.core.reading import parse_toml, read_file
+from dropin.core.reading import first_repeated, parse_toml, read_file
 from dropin.core.specs import check_rules
 from dropin.env import AnyEnv, make
 from dropin.experiments.type_diversity import type_names
@@ -110,8 +110,8 @@ class Task(Checked):
                 raise InputError(
                     f"Team limit {limit} is too small: a team has at least {MIN_TEAM_SIZE} agents."
                 )
-            if limits.count(limit) > 1:
-                raise InputError(f"Team limit {limit} is given twice.")
+        if (twice := first_repeated(limits)) is not None:
+            raise InputError(f"Team limit {twice} is given twice.")
 
     def _check_types(self) -> None:
         known = type_names(self.game, self.rules)
@@ -124,8 +124,8 @@ class Task(Checked):
             for each in given:
                 if each not in known:
                     raise unknown(f"type of {self.game}", each, known)
-                if given.count(each) > 1:
-                    raise InputError(f"{name} names {each} twice.")
+            if (twice := first_repeated(given)) is not None:
+                raise InputError(f"{name} names {twice} twice.")
         both = [each for each in self.train_types or known if each in (self.test_types or known)]
         if self.disjoint and both:
             raise InputError(
@@ -252,10 +252,8 @@ def _task(values: PlainDict) -> Task:
 
 def _check_names(tasks: Sequence[Task], place: str) -> None:
     """Raise `InputError` if two tasks have one name."""
-    names = [task.name for task in tasks]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"{place}: there are two tasks called {name}.")
+    if (twice := first_repeated(task.name for task in tasks)) is not None:
+        raise InputError(f"{place}: there are two tasks called {twice}.")
 
 
 @cache
