@@ -1,7 +1,8 @@
 """Trained agents: a learned policy with everything that is needed to act, in one file."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from dropin.core.errors import InputError, did_you_mean, unknown
 from dropin.core.files import read_arrays, write_arrays
 from dropin.core.formats import AGENT_FORMAT, upgrade_agent
 from dropin.core.observation import Interface, Observation
-from dropin.core.specs import LearnedPolicy, LearnerSpec
+from dropin.core.specs import LearnedPolicy, Learner, LearnerSpec
 from dropin.env import AnyEnv, AnyEnvState
 from dropin.learners.config import TrainConfig
 from dropin.policies import Policy
@@ -261,9 +262,26 @@ def load_agent(path: str | Path) -> Agent:
         path = path / AGENT_FILE
     arrays, about = read_arrays(path)
     arrays, spec, settings, interface = read_description(arrays, about, path)
-    learner = spec.make(settings, TrainConfig())
-    template = eqx.filter_eval_shape(lambda: learner.policy_template(interface))
+    try:
+        hash(settings)
+    except TypeError:  # Settings of another package may hold lists.
+        template = _template(spec.make, settings, interface)
+    else:
+        template = _known_template(spec.make, settings, interface)
     return Agent(from_arrays(template, arrays, path), spec.name, settings)
+
+
+def _template(
+    make: Callable[[Any, Any], Learner], settings: Any, interface: Interface
+) -> LearnedPolicy:
+    """Return the shapes of a policy, in place of its arrays."""
+    learner = make(settings, TrainConfig())
+    return eqx.filter_eval_shape(lambda: learner.policy_template(interface))
+
+
+# JAX keeps something of everything that it traces, so a process that loads agents without end
+# would grow.
+_known_template = lru_cache(maxsize=32)(_template)
 
 
 def read_description(
