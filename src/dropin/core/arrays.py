@@ -19,6 +19,7 @@ __all__ = [
     "as_int",
     "from_arrays",
     "from_bits",
+    "shape_of_bits",
     "to_arrays",
     "to_bits",
     "zeros_like",
@@ -54,7 +55,7 @@ def from_arrays(template: Tree, arrays: Mapping[str, np.ndarray], source: object
         which = "lacks" if odd in expected else "has an unknown"
         raise InputError(f"{source} does not fit: it {which} array {odd!r}.")
     for name, leaf in named:
-        bits, array = _shape_of_bits(leaf), arrays[name]
+        bits, array = shape_of_bits(leaf), arrays[name]
         if (array.shape, array.dtype) != (bits.shape, bits.dtype):
             raise InputError(
                 f"{source} does not fit: array {name!r} is {array.dtype} {array.shape}, not"
@@ -76,7 +77,7 @@ def zeros_like(template: Tree) -> Tree:
     def zeros(leaf: PyTree) -> PyTree:
         if not _is_array(leaf):
             return leaf
-        bits = _shape_of_bits(leaf)
+        bits = shape_of_bits(leaf)
         # From NumPy, by `device_put`: no program has to be compiled.
         return from_bits(jax.device_put(np.zeros(bits.shape, bits.dtype)), leaf)
 
@@ -118,9 +119,14 @@ def to_bits(leaf: PyTree) -> PyTree:
     return jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
 
-def _shape_of_bits(leaf: PyTree) -> PyTree:
-    """Return an array, or what `to_bits` makes of random keys, without computing it."""
-    return jax.eval_shape(to_bits, leaf) if _is_key(leaf) else leaf
+def shape_of_bits(leaf: PyTree) -> PyTree:
+    """Return the shape and type of `to_bits`, given an array or its shape.
+
+    JAX traces random keys only: it keeps something of everything that it traces.
+    """
+    if _is_key(leaf):
+        return jax.eval_shape(to_bits, leaf)
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
 
 
 def from_bits(array: PyTree, like: PyTree) -> PyTree:
