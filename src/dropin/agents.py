@@ -13,7 +13,7 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from dropin._xla.random import split
 from dropin.core import registry
-from dropin.core.arrays import from_arrays, to_arrays
+from dropin.core.arrays import from_arrays, shapes_of, to_arrays
 from dropin.core.config import PlainDict, PlainMapping, from_dict
 from dropin.core.config import to_dict as config_to_dict
 from dropin.core.errors import InputError, did_you_mean, unknown
@@ -262,7 +262,7 @@ def load_agent(path: str | Path) -> Agent:
     arrays, about = read_arrays(path)
     arrays, spec, settings, interface = read_description(arrays, about, path)
     learner = spec.make(settings, TrainConfig())
-    template = eqx.filter_eval_shape(lambda: learner.policy_template(interface))
+    template = shapes_of(lambda: learner.policy_template(interface))
     return Agent(from_arrays(template, arrays, path), spec.name, settings)
 
 
