@@ -14,7 +14,7 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from dropin._xla.random import split
 from dropin.core import registry
-from dropin.core.arrays import from_arrays, to_arrays
+from dropin.core.arrays import from_arrays, shapes_of, to_arrays
 from dropin.core.config import PlainDict, PlainMapping, from_dict
 from dropin.core.config import to_dict as config_to_dict
 from dropin.core.errors import InputError, did_you_mean, unknown
@@ -285,7 +285,7 @@ def _policy_shapes(
     make: Callable[[Any, Any], Learner], settings: Any, interface: Interface
 ) -> LearnedPolicy:
     learner = make(settings, TrainConfig())
-    return eqx.filter_eval_shape(lambda: learner.policy_template(interface))
+    return shapes_of(lambda: learner.policy_template(interface))
 
 
 # JAX keeps something of everything that it traces, so a process that loads agents without end

@@ -1,11 +1,16 @@
 """Pytrees as flat arrays, and blank copies of them."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from dropin.core.arrays import as_float, as_int, zeros_like
+from dropin._xla.random import subkeys
+from dropin.core.arrays import as_float, as_int, shapes_of, zeros_like
+from dropin.models.layers import MLP
 
 
 def make_tree():
@@ -37,3 +42,15 @@ def test_settings_become_arrays_without_compiling_a_program(caplog):
     assert (number.dtype, number.shape, float(number)) == (jnp.float32, (), 0.25)
     assert (levels.dtype, levels.tolist()) == (jnp.int32, [1, 3])
     assert jax.jit(as_int)(jnp.float32(2)).dtype == jnp.int32
+
+
+@pytest.mark.parametrize("with_key", [False, True])
+def test_shapes_of_what_is_built_are_those_that_equinox_finds(with_key: bool):
+    def build() -> Any:
+        keys = subkeys(jax.random.key(0), 2)
+        network = MLP((3, 5, 2), key=keys[0])
+        return {"network": network, "name": "some", "key": keys[1] if with_key else None}
+
+    found, expected = shapes_of(build), eqx.filter_eval_shape(build)
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    assert jax.tree.leaves(found) == jax.tree.leaves(expected)

@@ -1,6 +1,6 @@
 """Pytrees as named arrays, and back."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import equinox as eqx
@@ -20,6 +20,7 @@ __all__ = [
     "from_arrays",
     "from_bits",
     "shape_of_bits",
+    "shapes_of",
     "to_arrays",
     "to_bits",
     "zeros_like",
@@ -65,6 +66,21 @@ def from_arrays(template: Tree, arrays: Mapping[str, np.ndarray], source: object
     leaves = [from_bits(array, leaf) for array, (_, leaf) in zip(placed, named, strict=True)]
     dynamic, static = eqx.partition(template, _is_array)
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(dynamic), leaves), static)
+
+
+def shapes_of(build: Callable[[], Tree]) -> Tree:
+    """Return what a function builds, with shapes in the place of arrays.
+
+    Args:
+        build: Makes a pytree, such as a network with its first weights.
+    """
+    # Nobody sees the random numbers. This generator is one operation of XLA; ours is a hundred,
+    # which takes several times as long to trace as all the rest of a network.
+    with jax.default_prng_impl("unsafe_rbg"):
+        shapes = eqx.filter_eval_shape(build)
+    # The bits of a random key are other ones here.
+    has_key = any(_is_key(leaf) for _, leaf in array_paths(shapes))
+    return eqx.filter_eval_shape(build) if has_key else shapes
 
 
 def zeros_like(template: Tree) -> Tree:

@@ -8,9 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-import equinox as eqx
-
-from dropin.core.arrays import from_arrays
+from dropin.core.arrays import from_arrays, shapes_of
 from dropin.core.errors import InputError
 from dropin.core.files import read_arrays
 
@@ -35,7 +33,7 @@ def load_weights(path: Path, name: str, build: Callable[[], Tree]) -> Tree:
         arrays, about = read_arrays(path)
         if about.get("name") != name:
             raise InputError(f"{path} holds something else than {name}.")
-        return from_arrays(eqx.filter_eval_shape(build), arrays, path)
+        return from_arrays(shapes_of(build), arrays, path)
     except InputError as error:
         raise InputError(
             f"The weights of {name} are missing or damaged ({str(error).rstrip('.')}): make them"
