@@ -127,6 +127,24 @@ def test_a_file_has_a_name_that_results_can_hold(tmp_path):
     assert agent_name("H6") == "H6"
 
 
+def test_what_was_measured_is_stored_even_if_something_failed(tmp_path, capsys, monkeypatch):
+    made_up = running.measure
+
+    def measure(who, task, limit, **given):
+        if limit == 5:
+            raise InputError("There is no room.")
+        return made_up(who, task, limit, **given)
+
+    monkeypatch.setattr(running, "measure", measure)
+    where = ("--directory", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main(["benchmark", "run", "random", "--tasks", "lbf/turncoat", *where])
+    assert ended.value.code
+    assert "lbf/turncoat limit 5: random: There is no room." in capsys.readouterr().err
+    (only,) = read_results(tmp_path / "results" / "random").records
+    assert only.team_limit == 3
+
+
 def test_the_command_looks_at_earlier_results_before_it_trains(tmp_path, capsys):
     path = tmp_path / "results" / "gpl-q" / "results.json"
     path.parent.mkdir(parents=True)
