@@ -98,10 +98,38 @@ def _campaign(directory: Path) -> Sequence[str]:
     return ["-c", code]
 
 
+_TASK = """
+[[task]]
+game = "lbf"
+game_version = 0
+name = "counting"
+version = 1
+kind = "own"
+summary = "A test of two episodes."
+rules = "reference"
+steps = 3200
+seed = 7
+train_types = ["H6"]
+test_types = ["H6"]
+test_limits = [3]
+episodes = 2
+"""
+
+
+def _benchmark(directory: Path) -> Sequence[str]:
+    tasks = directory.parent / "tasks.toml"
+    tasks.write_text(_TASK)
+    return [
+        "-m", "dropin.cli", "benchmark", "run", counter.NAME, "--tasks", str(tasks),
+        "--seeds", "2", "--directory", str(directory), "--report", "none",
+    ]  # fmt: skip
+
+
 DRIVERS = (
     Driver("dropin train --seeds", _train),
     Driver("dropin reproduce", _reproduce),
     Driver("dropin campaign", _campaign),
+    Driver("dropin benchmark run", _benchmark),
 )
 
 
