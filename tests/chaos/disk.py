@@ -178,9 +178,8 @@ class Fault:
     def __call__(self, operation: Operation) -> None:
         number, self.count = self.count, self.count + 1
         full, refused = self.error == errno.ENOSPC, _REFUSED.get(self.error)
-        if number < self.at or (
-            self.happened if refused is None else operation.kind not in refused
-        ):
+        over = self.happened if refused is None else operation.kind not in refused
+        if number < self.at or over:
             return
         self.happened = True
         at_open_file = operation.kind in ("write", "read", "sync")
