@@ -24,7 +24,7 @@ from dropin.experiments import CompletedRuns, ExperimentResult, Grid, Sheet
 from dropin.experiments.results import format_interval
 from dropin.training.evaluator import Evaluator
 
-STEPS = 2000
+STEPS = 400
 MOST_KILLS = 3
 PATIENCE = 900.0
 """Seconds for a command to end, and for what it has started."""
@@ -107,7 +107,7 @@ version = 1
 kind = "own"
 summary = "A test of two episodes."
 rules = "reference"
-steps = 3200
+steps = 640
 seed = 7
 train_types = ["H6"]
 test_types = ["H6"]
