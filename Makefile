@@ -57,7 +57,8 @@ types: $(DEV)
 imports: $(DEV)
 	$(BIN)/lint-imports
 
-# Everything that is read, fuzzed for this many minutes, guided by coverage; Linux only.
+# Everything that is read, fuzzed for this many minutes more, guided by coverage; Linux only. The
+# corpus and the counts are kept in fuzz-state, or as in FLAGS="--state DIRECTORY".
 MINUTES ?= 20
 fuzz: $(DEV)
 	$(BIN)/python -m pip install -qq --constraint constraints.txt --editable ".[fuzz]"
@@ -83,6 +84,7 @@ results: $(DEV)
 	--use $(KEPT) --directory docs/results/reference
 	$(BIN)/dropin campaign --plan --report lines --use docs/results/learning --directory no-runs \
 	| grep -v "^The rest takes" > docs/results/campaign/plan.txt
+	$(BIN)/dropin benchmark report docs/results/benchmark --out docs/results/benchmark
 	for item in $(SMALL_PAGES); do $(BIN)/dropin reproduce $$item --scale 0.05 --draw \
 	--use docs/results/learning --directory docs/results/small || exit 1; done
 
@@ -101,4 +103,4 @@ $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 	touch $@ $(APP)
 
 clean:
-	rm -rf $(VENV) site demo fuzz-failures .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site demo .pytest_cache .ruff_cache .hypothesis

@@ -8,7 +8,10 @@ of forward passes, and backward passes of twice that. Every process is pinned to
 thread. Absolute times are not stable on a shared machine; read the ratios.
 
     python benchmarks/training.py [--game lbf] [--learner gpl-q] [--rules reference] [--rounds 7]
-                                  [--seconds 2]
+                                  [--seconds 2] [--beside ciao-c ciao-s] [--teams 3 40]
+
+With --beside, all that is measured is the speed of those learners over that of the learner, in
+teams of some sizes; without it, everything about the learner.
 """
 
 import argparse
@@ -37,6 +40,7 @@ JOINT_PARTS = {
 }
 TEAMS = (3, 5, 10, 20, 40)
 GRID = 20  # For the large teams, which need room.
+SMALL_TEAM = 5  # Up to this size they have room on the paper's grid.
 
 
 def useful_flops(slots: int, interface: Any, config: Any, steps: int) -> float:
@@ -64,7 +68,7 @@ def useful_flops(slots: int, interface: Any, config: Any, steps: int) -> float:
         + config.readout_hidden_size * actions
     )
     name = type(config).__name__
-    if name == "GPLConfig":
+    if name in ("GPLConfig", "CIAOConfig"):
         value = types(slots, features) + _graph(slots, actions, config)
     elif name in ("QLConfig", "MADDPGConfig"):
         from dropin.learners.positions import flat_input_size
@@ -106,7 +110,9 @@ def _graph(slots: int, actions: int, gpl: Any) -> int:
     alone = (slots + 1) * size * units + slots * units * (units + actions)
     rest = units * (units + actions * gpl.rank)
     if gpl.pair_input == "pair":
-        return alone + (2 * slots + 1) * size * units + slots * (slots - 1) * rest
+        is_star = getattr(gpl, "graph", "complete") == "star"
+        ordered_pairs = (2 if is_star else slots) * (slots - 1)
+        return alone + (2 * slots + 1) * size * units + ordered_pairs * rest
     return alone + (slots + 1) * size * units + slots * rest
 
 
@@ -153,7 +159,7 @@ def serve(game: str, name: str, rules: str, slots: int, pair_input: str, part: s
     flops = useful_flops(env.slots, env.interface, settings, training.steps_per_update)
     for line in sys.stdin:
         top = peak()
-        steps, before = 0, time.perf_counter()
+        steps, before, used = 0, time.perf_counter(), time.process_time()
         while time.perf_counter() - before < float(line):
             start = time.perf_counter()
             state = jax.block_until_ready(run(state, number))
@@ -161,8 +167,9 @@ def serve(game: str, name: str, rules: str, slots: int, pair_input: str, part: s
             if time.perf_counter() - start < float(line) / 4:
                 number *= 2
         rate = steps / (time.perf_counter() - before)
+        own_rate = steps / (time.process_time() - used)
         share, (held, most) = rate * flops / max(top, peak()), memory_mib()
-        print(f"{rate:.3f} {share:.5f} {held:.0f} {most:.0f} {flops}", flush=True)
+        print(f"{rate:.3f} {share:.5f} {held:.0f} {most:.0f} {flops} {own_rate:.3f}", flush=True)
 
 
 def _part(  # noqa: PLR0915
@@ -290,7 +297,8 @@ def start(
     """Start `serve` on one core.
 
     It says how long the first state and the compilation took, and measures steps a second, share of
-    peak, memory in MiB, now and at most, and useful work of a step.
+    peak, memory in MiB, now and at most, useful work of a step, and
+    steps a second of processor time.
     """
     return Worker(__file__, [*what, str(slots), pair, part], [core], {"DROPIN_CACHE": cache})
 
@@ -303,7 +311,7 @@ def end_to_end(what: What, rounds: int, seconds: float) -> None:
         rates, shares, gains = [], [], []
         held = most = flops = 0.0
         for _ in range(rounds):
-            rate, share, held, most, flops = first.measure(seconds)
+            rate, share, held, most, flops, _ = first.measure(seconds)
             rates.append(rate)
             shares.append(100 * share)
             first.ask(seconds)
@@ -363,8 +371,37 @@ def growth(what: What, rounds: int, seconds: float) -> None:
             )
 
 
+def beside(what: What, others: list[str], teams: list[int], rounds: int, seconds: float) -> None:
+    """Print the speed of other learners over that of a learner, measured in turns on one core.
+
+    It is that of the processor time, so that other programs on the core disturb it little.
+    """
+    game, learner, rules = what
+    for slots in teams:
+        part = "update" if slots <= SMALL_TEAM else "grid"
+        where = "paper's setting" if part == "update" else f"grid of {GRID} x {GRID}"
+        workers = {name: start((game, name, rules), slots, part=part)
+                   for name in (learner, *others)}  # fmt: skip
+        ratios: dict[str, list[float]] = {name: [] for name in others}
+        own = []
+        for _ in range(rounds):
+            found = {name: worker.measure(seconds)[-1] for name, worker in workers.items()}
+            own.append(found[learner])
+            for name in others:
+                ratios[name].append(found[name] / found[learner])
+        for worker in workers.values():
+            worker.close()
+        print(
+            f"{where}, {slots} agents: {learner} {spread(own, '{:.0f}')} steps a second", flush=True
+        )
+        for name in others:
+            print(f"  {name:<8} x {spread(ratios[name])}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--beside", nargs="+", default=[], help="learners to compare with")
+    parser.add_argument("--teams", nargs="+", type=int, default=[3, 40], help="with --beside")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--game", default="lbf")
@@ -385,6 +422,9 @@ def main() -> None:
     )
     print(f" jax {jax.__version__}\n")
     what = (options.game, options.learner, options.rules)
+    if options.beside:
+        beside(what, options.beside, options.teams, options.rounds, options.seconds)
+        return
     for title, measure in (("End to end", end_to_end), ("Where the time goes", split)):
         print(title)
         measure(what, options.rounds, options.seconds)

@@ -1,6 +1,7 @@
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import equinox as eqx
 import gymnasium
@@ -156,6 +157,13 @@ def test_an_agent_of_the_package_is_the_one_in_its_file():
     found = registry.agents["lbf/gpl-q"].directory / "agent.safetensors"
     assert eqx.tree_equal(load_agent("lbf/gpl-q"), load_agent(found))
     assert agent_path("lbf/gpl-q") == found.parent
+
+
+def test_loading_an_agent_again_traces_nothing():
+    """JAX keeps something of all that it traces: a process that goes on loading would grow."""
+    load_agent("lbf/ql")
+    with mock.patch.object(jax, "eval_shape", side_effect=AssertionError("traced")):
+        load_agent("lbf/ql")
 
 
 def test_the_name_of_an_agent_wins_over_a_file_and_says_so(tmp_path, monkeypatch):

@@ -165,7 +165,7 @@ IN_WHEEL = re.compile(
     r"|arena/static/[^/]+\.(js|css|html|svg))|dropin_rl-[^/]+\.dist-info/.*"
 )
 NEVER = re.compile(
-    r"__pycache__|\.pyc$|(^|/)\.(venv|git|cache|env)(/|$)|^(runs|campaign|zoo|demo|fuzz-failures)/"
+    r"__pycache__|\.pyc$|(^|/)\.(venv|git|cache|env)(/|$)|^(runs|campaign|zoo|demo|fuzz-state)/"
 )
 
 

@@ -49,6 +49,20 @@ def test_a_page_is_what_its_command_makes(page, tmp_path, monkeypatch):
         assert all(run["versions"] for run in told["runs"] if run["progress"] == "done")
 
 
+def test_the_page_of_the_benchmark_is_what_its_command_makes(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    page = RESULTS / "benchmark" / "report.json"
+    told = json.loads(page.read_text())
+    *command, place = shlex.split(told["command"])[1:]
+    assert (command[-1], place) == ("--out", "docs/results/benchmark")
+    main([*command, str(tmp_path)])
+    assert json.loads((tmp_path / page.name).read_text())["numbers"] == told["numbers"]
+    for name in ("report.md", "report-details.md"):
+        drawn = (tmp_path / name).read_text().replace(str(tmp_path), place)
+        assert drawn == (page.parent / name).read_text()
+    assert not list(page.parent.rglob("*.safetensors"))
+
+
 def test_what_the_campaign_lacks_is_what_is_not_kept(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     arguments = ("--plan", "--report", "lines", "--use", "docs/results/learning")

@@ -1,7 +1,8 @@
 """Trained agents: a learned policy with everything that is needed to act, in one file."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from dropin.core.errors import InputError, did_you_mean, unknown
 from dropin.core.files import read_arrays, write_arrays
 from dropin.core.formats import AGENT_FORMAT, upgrade_agent
 from dropin.core.observation import Interface, Observation
-from dropin.core.specs import LearnedPolicy, LearnerSpec
+from dropin.core.specs import LearnedPolicy, Learner, LearnerSpec
 from dropin.env import AnyEnv, AnyEnvState
 from dropin.learners.config import TrainConfig
 from dropin.policies import Policy
@@ -261,9 +262,35 @@ def load_agent(path: str | Path) -> Agent:
         path = path / AGENT_FILE
     arrays, about = read_arrays(path)
     arrays, spec, settings, interface = read_description(arrays, about, path)
-    learner = spec.make(settings, TrainConfig())
-    template = shapes_of(lambda: learner.policy_template(interface))
+    template = policy_shapes(spec, settings, interface)
     return Agent(from_arrays(template, arrays, path), spec.name, settings)
+
+
+def policy_shapes(spec: LearnerSpec, settings: Any, interface: Interface) -> LearnedPolicy:
+    """Return the policy of a learner with the shapes of its arrays in their place.
+
+    Args:
+        spec: The learner.
+        settings: Its settings.
+        interface: The features and actions.
+    """
+    try:
+        hash(settings)
+    except TypeError:  # Settings of another package may hold lists.
+        return _policy_shapes(spec.make, settings, interface)
+    return _known_policy_shapes(spec.make, settings, interface)
+
+
+def _policy_shapes(
+    make: Callable[[Any, Any], Learner], settings: Any, interface: Interface
+) -> LearnedPolicy:
+    learner = make(settings, TrainConfig())
+    return shapes_of(lambda: learner.policy_template(interface))
+
+
+# JAX keeps something of everything that it traces, so a process that loads agents without end
+# would grow.
+_known_policy_shapes = lru_cache(maxsize=32)(_policy_shapes)
 
 
 def read_description(

@@ -20,7 +20,7 @@ import dropin.training.services  # noqa: E402, F401  # Imported once, before pro
 from chaos import counter  # noqa: E402
 from chaos.drivers import DRIVERS, kill_driver  # noqa: E402
 from chaos.faults import fail, fast_scratch, jobs, lose_power, quiet  # noqa: E402
-from chaos.kills import KILLS, Found, Victim  # noqa: E402
+from chaos.kills import Found, Victim, table  # noqa: E402
 from chaos.workloads import COUNTER, WORKLOADS  # noqa: E402
 
 SHARES = {
@@ -45,10 +45,9 @@ def kills(names: str, scratch: Path, found: Found, until: float, seed: int) -> N
         seed: Decides when they are killed.
     """
     victims: dict[str, Victim] = {}
-    workloads = [COUNTER] if names == "kills" else [*WORKLOADS]
+    workloads = [COUNTER] if names == "kills" else list(WORKLOADS)
     while not victims or time.monotonic() < until:
-        workload = workloads.pop(0)
-        workloads.append(workload)
+        workload = min(workloads, key=lambda each: found.kills_of(each.name))
         if workload.name not in victims:
             own = scratch / str(len(victims))
             victims[workload.name] = Victim(workload, own, seed + len(victims))
@@ -60,7 +59,8 @@ def kills_of_drivers(part: str, scratch: Path, found: Found, until: float, seed:
     del part
     for number in count():
         own = scratch / str(number)
-        kill_driver(DRIVERS[number % len(DRIVERS)], own, found, until, seed + number)
+        driver = min(DRIVERS, key=lambda each: found.kills_of(each.name))
+        kill_driver(driver, own, found, until, seed + number)
         if time.monotonic() > until:
             return
 
@@ -96,11 +96,12 @@ WORK = {
 
 def show(found: Found) -> None:
     """Print a table of what was tried, and what was found."""
+    print(f"\n{table(found.kills)}")
     width = max(map(len, found.tries), default=0)
     print(f"\n{'tried':{width}}  number")
     for what, number in sorted(found.tries.items()):
         print(f"{what:{width}}  {number:6,}")
-    killed = sum(each for what, each in found.tries.items() if what.endswith(KILLS))
+    killed = sum(map(found.kills_of, found.kills))
     print(f"\n{killed} kills; promises broken: {len(found.broken)}")
     for each in found.broken:
         print(f"BROKEN {each}")
@@ -112,8 +113,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--parts", nargs="*", default=list(SHARES), choices=list(SHARES))
+    parser.add_argument("--tally", type=Path, help="a file that adds up several campaigns")
     given = parser.parse_args()
-    found, end = Found(), time.monotonic() + 60 * given.minutes
+    found, end = Found(given.tally), time.monotonic() + 60 * given.minutes
     scratch = Path(tempfile.mkdtemp(prefix="dropin-chaos-"))
     memory = fast_scratch(scratch.name, scratch)
     left = [part for part in SHARES if part in given.parts]
@@ -123,6 +125,7 @@ def main() -> None:
         root = (memory if part in ("power", "disk") else scratch) / part
         root.mkdir(parents=True)
         WORK[part](part, root, found, until, given.seed)
+        found.save()
     show(found)
     shutil.rmtree(memory, ignore_errors=True)
     if found.broken:

@@ -32,14 +32,15 @@ Hook = Callable[[Operation], None]
 
 
 class CutShortError(Exception):
-    """Raised by a hook to let half of a write be done, and then fail.
+    """Raised by a hook to let a part of a write be done, and then fail.
 
     Args:
         error: How it fails.
+        share: The part of the bytes that are written.
     """
 
-    def __init__(self, error: Callable[[], OSError]):
-        self.error = error
+    def __init__(self, error: Callable[[], OSError], share: float = 0.5):
+        self.error, self.share = error, share
 
 
 class _File(io.FileIO):
@@ -60,7 +61,7 @@ class _File(io.FileIO):
         try:
             self._hook(Operation("write", self._path, content))
         except CutShortError as cut:
-            super().write(content[: len(content) // 2])
+            super().write(content[: int(len(content) * cut.share)])
             raise cut.error() from None
         return super().write(content)
 

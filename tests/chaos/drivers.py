@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos import counter
-from chaos.kills import KILLS, Found
+from chaos.kills import Found
+from chaos.moments import ANY_TIME
 from chaos.workloads import contents, differing, repeated_steps
 from dropin.core import registry
 from dropin.core.specs import ExperimentSpec
@@ -151,7 +152,7 @@ def kill_driver(driver: Driver, scratch: Path, found: Found, until: float, seed:
 
     begin = time.monotonic()
     if start().wait(PATIENCE) != 0:
-        found.broken.append(f"{driver.name}: {log.read_text()[-500:]}")
+        found.break_promise(f"{driver.name}: {log.read_text()[-500:]}")
         return
     life, reference = time.monotonic() - begin, contents(place)
     shutil.rmtree(place)
@@ -163,19 +164,19 @@ def kill_driver(driver: Driver, scratch: Path, found: Found, until: float, seed:
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
-        found.count(f"{driver.name}: {KILLS[-1]}")
+        found.count_kill(driver.name, ANY_TIME)
         if repeated_steps(place):
-            found.broken.append(f"{driver.name}: a step comes twice in the metrics")
+            found.break_promise(f"{driver.name}: a step comes twice in the metrics")
         if time.monotonic() > until:
             break
     process = start()
     if process.wait(PATIENCE) != 0:
-        found.broken.append(f"{driver.name}: {log.read_text()[-500:]}")
+        found.break_promise(f"{driver.name}: {log.read_text()[-500:]}")
     end = time.monotonic() + PATIENCE
     while (left := _processes(place)) and time.monotonic() < end:
         time.sleep(0.2)
     if left:
-        found.broken.append(f"{driver.name}: the processes {left} have not ended")
+        found.break_promise(f"{driver.name}: the processes {left} have not ended")
     if different := differing(reference, contents(place)):
-        found.broken.append(f"{driver.name}: {', '.join(different)} differ in {place}")
+        found.break_promise(f"{driver.name}: {', '.join(different)} differ in {place}")
     found.count("runs compared")

@@ -233,9 +233,9 @@ def fail(
         except (InputError, StoppedError, OSError) as stop:
             _check_sentence(stop, root, what, found)
         except Exception as other:  # A traceback for the user.
-            found.broken.append(f"{what}: {type(other).__name__}: {other}")
+            found.break_promise(f"{what}: {type(other).__name__}: {other}")
         if harmed := _harmed(before, contents(root), reference):
-            found.broken.append(f"{what}: {', '.join(harmed)} harmed")
+            found.break_promise(f"{what}: {', '.join(harmed)} harmed")
         _check_goes_on(job, root, reference, what, found)
         found.count(f"disk: {job.name}, {errno.errorcode[error]}")
     shutil.rmtree(scratch)
@@ -262,7 +262,7 @@ def _check_sentence(error: Exception, root: Path, what: str, found: Found) -> No
     if isinstance(error, OSError):  # As the command says it.
         text = f"{error.filename or 'A file'} cannot be read or written: {error.strerror}."
     if str(root) not in text or "\n" in text or ".tmp" in text:
-        found.broken.append(f"{what}: the message is {text!r}")
+        found.break_promise(f"{what}: the message is {text!r}")
 
 
 def _check_goes_on(
@@ -273,10 +273,10 @@ def _check_goes_on(
         with quiet():
             job.do(root)
     except Exception as error:
-        found.broken.append(f"{what}: it does not go on: {type(error).__name__}: {error}")
+        found.break_promise(f"{what}: it does not go on: {type(error).__name__}: {error}")
         return
     if different := differing(reference, contents(root)):
-        found.broken.append(f"{what}: {', '.join(different)} differ afterwards")
+        found.break_promise(f"{what}: {', '.join(different)} differ afterwards")
 
 
 def fast_scratch(name: str, usual: Path) -> Path:

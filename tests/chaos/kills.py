@@ -4,65 +4,81 @@ The parent imports everything and computes nothing, so that JAX has not started 
 process that is to be killed is a fork of it and begins at once.
 """
 
+import gc
+import json
 import os
 import random
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from chaos.disk import CutShortError, Operation, watched
+from chaos.moments import ANY_TIME, MOMENTS, killed_at, timed
 from chaos.workloads import Workload, contents, differing, repeated_steps
 
-POLL = 0.002
-MOST_KILLS = 6
-"""Kills of one run, which is then left to end."""
-MOST_OPERATIONS = 80
-"""A process that kills itself does so before one of so many operations on files."""
+POLL = 0.005
 TIMEOUT = 600.0
-ANY_TIME, TRAINING, OPERATION = "any time", "while it trains", "operation"
-KILLS = (ANY_TIME, TRAINING, OPERATION, "driver killed")
-"""When a process is killed, as in the names of what is counted: at any time of its life; while it
-trains; by itself, at an operation on a file; and a command with processes of its own."""
-
-
-@dataclass
-class KillSelf:
-    """A hook that kills the process at one operation, a write when it is half done.
-
-    Args:
-        at: The number of the operation, from 0 on.
-    """
-
-    at: int
-    count: int = 0
-
-    def __call__(self, operation: Operation) -> None:
-        number, self.count = self.count, self.count + 1
-        if number == self.at:
-            if operation.kind == "write":
-                raise CutShortError(_kill_self)
-            _kill_self()
-
-
-def _kill_self() -> OSError:
-    os.kill(os.getpid(), signal.SIGKILL)
-    return OSError("is never reached")
 
 
 @dataclass
 class Found:
-    """What was tried, and what broke a promise."""
+    """What was tried, and what broke a promise; with a file, that of several campaigns.
 
+    Args:
+        tally: The file that keeps it.
+    """
+
+    tally: Path | None = None
+    kills: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The number of kills of each workload, by kind of moment."""
     tries: dict[str, int] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.tally is not None and self.tally.exists():
+            before = json.loads(self.tally.read_text())
+            self.kills, self.tries = before["kills"], before["tries"]
+            self.broken = before["broken"]
+
+    def save(self) -> None:
+        """Write the file, if there is one."""
+        if self.tally is not None:
+            kept = {name: each for name, each in asdict(self).items() if name != "tally"}
+            self.tally.write_text(json.dumps(kept, indent=1))
 
     def count(self, what: str, number: int = 1) -> None:
         """Add to a number of tries."""
         self.tries[what] = self.tries.get(what, 0) + number
+
+    def count_kill(self, name: str, moment: str) -> None:
+        """Add a kill.
+
+        Args:
+            name: What was killed.
+            moment: The kind of moment.
+        """
+        row = self.kills.setdefault(name, {})
+        row[moment] = row.get(moment, 0) + 1
+        print(f"killed: {name}, {moment}", flush=True)
+        self.save()
+
+    def break_promise(self, sentence: str) -> None:
+        """Note that a promise was broken."""
+        self.broken.append(sentence)
+        print(f"BROKEN {sentence}", flush=True)
+        self.save()
+
+    def kills_of(self, name: str) -> int:
+        """Return the number of kills of a workload."""
+        return sum(self.kills.get(name, {}).values())
+
+    def least(self, name: str, moments: Iterable[str]) -> list[str]:
+        """Return kinds of moments, those at which a workload was killed least first."""
+        row = self.kills.get(name, {})
+        return sorted(moments, key=lambda moment: row.get(moment, 0))
 
 
 def fork(work: Callable[[], None], log: Path) -> int:
@@ -81,6 +97,7 @@ def fork(work: Callable[[], None], log: Path) -> int:
         return number
     code = 1
     try:
+        gc.disable()  # It takes a good part of a start, in which JAX traces programs.
         os.setpgid(0, 0)
         handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(handle, 1)
@@ -115,16 +132,6 @@ def wait_for(number: int) -> int:
     return code
 
 
-def _signature(directory: Path) -> list[tuple[str, int]]:
-    found = []
-    for path in directory.rglob("*"):
-        try:
-            found.append((str(path), path.stat().st_mtime_ns))
-        except FileNotFoundError:
-            continue
-    return sorted(each for each in found if not each[0].endswith(".lock"))
-
-
 @dataclass
 class Victim:
     """A workload with what it leaves if it is not killed, and how long it takes.
@@ -142,76 +149,100 @@ class Victim:
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
         self.number = 0
-        self.log = self.scratch / "log.txt"
+        self.log, times = self.scratch / "log.txt", self.scratch / "times.json"
         whole = self.scratch / "whole"
         self.scratch.mkdir(parents=True)
-        begin = work = 0.0
-        for _ in range(2):  # The first one compiles.
-            shutil.rmtree(whole, ignore_errors=True)
-            begin, work = time.monotonic(), 0.0
-            child = fork(lambda: self.workload.start(whole), self.log)
-            while (code := ended(child)) is None:
-                if not work and any(whole.rglob("*.safetensors")):
-                    work = time.monotonic()
-                time.sleep(POLL)
-            assert code == 0, self.log.read_text()[-2000:]
-        self.life, self.work = time.monotonic() - begin, time.monotonic() - (work or begin)
+
+        def work() -> None:
+            seconds: dict[str, float] = {}
+            with timed(self.workload.places, seconds):
+                self.workload.start(whole)
+            times.write_text(json.dumps(seconds))
+
+        begin = time.monotonic()
+        assert wait_for(fork(work, self.log)) == 0, self._last_words()
+        self.life = time.monotonic() - begin
+        self.seconds = json.loads(times.read_text())
         self.reference = contents(whole)
 
     def disturb(self, found: Found, until: float) -> None:
-        """Kill a run several times, let it end, and compare it with the one that was not killed."""
-        self.number += 1
-        directory = self.scratch / f"run-{self.number}"
-        what = f"{self.workload.name}, run {self.number} of seed {self.seed}"
-        for _ in range(MOST_KILLS):
-            kind = self.rng.choices((ANY_TIME, TRAINING, OPERATION), (1, 2, 1))[0]
-            code = self._kill(kind, directory)
-            if code == -signal.SIGKILL:
-                found.count(f"{self.workload.name}: {kind}")
-                if repeated_steps(directory):
-                    found.broken.append(f"{what}: a step comes twice in the metrics")
-            else:
-                if code:
-                    found.broken.append(f"{what}: {self._last_words()}")
-                break
+        """Kill it at each kind of moment, let it end, and compare it with what was not killed.
+
+        A run that ends before its moment comes is compared, and another one is begun.
+
+        Args:
+            found: Where to note what is found; kinds that it has least come first.
+            until: When to stop killing.
+        """
+        directory = self._fresh()
+        moments = list(self.workload.moments)
+        self.rng.shuffle(moments)
+        for moment in found.least(self.workload.name, moments):
             if time.monotonic() > until:
                 break
+            code = self._kill(moment, directory)
+            if code == -signal.SIGKILL:
+                found.count_kill(self.workload.name, moment)
+                if repeated_steps(directory):
+                    found.break_promise(f"{self._what}: a step comes twice in the metrics")
+            elif code:
+                found.break_promise(f"{self._what}: {self._last_words()}")
+            else:
+                self._compare(directory, found)
+                directory = self._fresh()
         code = wait_for(fork(lambda: self.workload.go_on(directory), self.log))
         if code:
-            found.broken.append(f"{what}: {self._last_words()}")
-        different = differing(self.reference, contents(directory))
-        if different:
-            found.broken.append(f"{what}: {', '.join(different)} differ in {directory}")
+            found.break_promise(f"{self._what}: {self._last_words()}")
+        self._compare(directory, found)
+
+    @property
+    def _what(self) -> str:
+        return f"{self.workload.name}, run {self.number} of seed {self.seed}"
+
+    def _fresh(self) -> Path:
+        self.number += 1
+        return self.scratch / f"run-{self.number}"
+
+    def _compare(self, directory: Path, found: Found) -> None:
+        if different := differing(self.reference, contents(directory)):
+            names = ", ".join(different)
+            found.break_promise(f"{self._what}: {names} differ in {directory}")
         else:
             shutil.rmtree(directory)
         found.count("runs compared")
+        found.save()
 
     def _last_words(self) -> str:
         return (self.log.read_text().strip().splitlines() or ["no words"])[-1]
 
-    def _kill(self, kind: str, directory: Path) -> int:
+    def _kill(self, moment: str, directory: Path) -> int:
         """Start or continue the run and kill it; return how it ended."""
-        if kind == OPERATION:
-            hook = KillSelf(self.rng.randrange(MOST_OPERATIONS))
+        rng = random.Random(self.rng.random())
 
-            def work() -> None:
-                with watched(self.scratch, hook):
-                    self.workload.go_on(directory)
+        def work() -> None:
+            with killed_at(moment, self.scratch, self.workload.places, self.seconds, rng):
+                self.workload.go_on(directory)
 
+        if moment != ANY_TIME:
             return wait_for(fork(work, self.log))
-        before = _signature(directory)
+        end = time.monotonic() + rng.uniform(0, self.life)
         child = fork(lambda: self.workload.go_on(directory), self.log)
-        if kind == ANY_TIME:
-            moment = time.monotonic() + self.rng.uniform(0, self.life)
-        else:
-            while (code := ended(child)) is None and _signature(directory) == before:
-                time.sleep(POLL)
-            if code is not None:
-                return code
-            moment = time.monotonic() + self.rng.uniform(0, self.work / 2)
-        while (code := ended(child)) is None and time.monotonic() < moment:
+        while (code := ended(child)) is None:
+            if time.monotonic() >= end:
+                os.kill(child, signal.SIGKILL)
+                return wait_for(child)
             time.sleep(POLL)
-        if code is not None:
-            return code
-        os.kill(child, signal.SIGKILL)
-        return wait_for(child)
+        return code
+
+
+def table(kills: dict[str, dict[str, int]]) -> str:
+    """Return a table of the kills: a row for each workload, a column for each kind of moment."""
+    others = {moment for row in kills.values() for moment in row} - set(MOMENTS)
+    columns = [*MOMENTS, *sorted(others)]
+    width = max(map(len, kills), default=0)
+    lines = [f"{'killed':{width}}" + "".join(f"{each:>12}" for each in [*columns, "all"])]
+    for name, row in kills.items():
+        cells = [row.get(each, 0) for each in columns]
+        shown = "".join(f"{each or '-':>12}" for each in [*cells, sum(cells)])
+        lines.append(f"{name:{width}}{shown}")
+    return "\n".join(lines)

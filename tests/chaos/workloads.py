@@ -4,17 +4,24 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jax
 import tiny
 
 from chaos import counter
+from chaos.moments import ANY_TIME, CHECKPOINT, CHUNK, EVALUATION, MOMENTS, RENAME, Place
 from dropin.cli import main
+from dropin.training import runs
+from dropin.training.evaluator import Evaluator
 from dropin.training.tables import read_table
 from dropin.zoo import recipe as recipes
 from dropin.zoo.fortattack_g6 import Ensemble
-from dropin.zoo.recipe import Measurement, run_recipe
+from dropin.zoo.lbf_h5 import BestOfFour
+from dropin.zoo.recipe import Measurement, Recipe, run_recipe
+from dropin.zoo.wolfpack_h6 import RelationalHunter
 
 TYPES = {"lbf": ("H6",), "wolfpack": ("H1",), "fortattack": ("G2", "A1")}
 """Types that are quick to compile."""
@@ -30,6 +37,8 @@ LEARNERS: Mapping[str, Mapping[str, int]] = {
 }
 """A learner that learns from the steps just taken and one with a replay buffer."""
 STEPS, CHECKPOINT_EVERY, LOG_EVERY = 480, 40, 20
+PLACES: Mapping[str, Place] = {CHUNK: (runs, "train_chunk"), EVALUATION: (Evaluator, "_measure")}
+"""Where a run computes."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +53,17 @@ class Workload:
     """Starts it."""
     again: Callable[[Path], None]
     """Goes on, as the messages tell the user."""
+    places: Mapping[str, Place]
+    """The functions that compute, by kind of moment."""
     begun: str = "run.json"
     """The file that is there if it has to be gone on with."""
+
+    @property
+    def moments(self) -> tuple[str, ...]:
+        """The kinds of moments at which it can be killed."""
+        if self.begun == "run.json":
+            return tuple(each for each in MOMENTS if each in self.places or each not in PLACES)
+        return (ANY_TIME, CHUNK, CHECKPOINT, RENAME)
 
     def go_on(self, directory: Path) -> None:
         """Start it, or go on with what is there."""
@@ -79,12 +97,12 @@ def training(game: str, learner: str) -> Workload:
     def again(directory: Path) -> None:
         main(["train", "--resume", str(directory), "--report", "json"])
 
-    return Workload(f"{learner}, {game}", start, again)
+    return Workload(f"{learner}, {game}", start, again, PLACES)
 
 
 @dataclasses.dataclass(frozen=True)
 class SmallEnsemble(Ensemble):
-    """The recipe of G6 with little experience, which measures nothing but its weights."""
+    """PPO with little experience, which measures nothing but its weights."""
 
     steps: int = 1280
     num_envs: int = 8
@@ -95,15 +113,59 @@ class SmallEnsemble(Ensemble):
         return [Measurement.from_values("bias", "G6", params.decide.layers[-1].bias)]
 
 
-def train_recipe(directory: Path) -> None:
-    """Train the recipe, saving its state after every chunk; do nothing if it is done."""
+@dataclasses.dataclass(frozen=True)
+class SmallBestOfFour(BestOfFour):
+    """A2C, as small."""
+
+    steps: int = 320
+    num_envs: int = 4
+    rollout_length: int = 2
+    updates_per_chunk: int = 2
+
+    def measure(self, params: Any) -> list[Measurement]:
+        return [Measurement.from_values("bias", "H5", params.layers[-1].bias)]
+
+
+@dataclasses.dataclass(frozen=True)
+class SmallHunter(RelationalHunter):
+    """DQN with a replay buffer, as small."""
+
+    steps: int = 160
+    num_envs: int = 2
+    batch_size: int = 4
+    exploration_steps: int = 80
+    replay_rows: int = 8
+    updates_per_chunk: int = 4
+
+    def measure(self, params: Any) -> list[Measurement]:
+        return [Measurement.from_values("weights", "H6", jax.tree.leaves(params)[0])]
+
+
+def train_recipe(recipe: Recipe[Any, Any], directory: Path) -> None:
+    """Train a recipe, saving its state after every chunk; do nothing if it is done."""
     recipes.SAVE_INTERVAL = 0.0
-    weights = directory / f"{SmallEnsemble.name}.safetensors"
+    weights = directory / f"{recipe.name}.safetensors"
     if not weights.exists() or weights.with_suffix(".state.safetensors").exists():
-        run_recipe(SmallEnsemble(), directory)
+        run_recipe(recipe, directory)
 
 
-PPO = Workload("PPO (G6), fortattack", train_recipe, train_recipe)
+def of_recipe(how: str, recipe: Recipe[Any, Any]) -> Workload:
+    """Return the training of a recipe of the zoo.
+
+    Args:
+        how: The name of its algorithm.
+        recipe: The recipe.
+    """
+    train = partial(train_recipe, recipe)
+    name = f"{how} ({recipe.name.rpartition('/')[2]}), {recipe.name.partition('/')[0]}"
+    return Workload(name, train, train, {CHUNK: (type(recipe), "train_chunk")}, "")
+
+
+RECIPES = (
+    of_recipe("PPO", SmallEnsemble()),
+    of_recipe("A2C", SmallBestOfFour()),
+    of_recipe("DQN", SmallHunter()),
+)
 
 
 def start_counter(directory: Path) -> None:
@@ -118,9 +180,9 @@ def go_on_with_counter(directory: Path) -> None:
         counter.go_on(directory)
 
 
-COUNTER = Workload("no learning", start_counter, go_on_with_counter)
+COUNTER = Workload("no learning", start_counter, go_on_with_counter, {CHUNK: (runs, "train_chunk")})
 """Nothing but files, for many kills in little time."""
-WORKLOADS = (*(training(game, learner) for game in TYPES for learner in LEARNERS), PPO)
+WORKLOADS = (*(training(game, learner) for game in TYPES for learner in LEARNERS), *RECIPES)
 """All that is killed."""
 
 

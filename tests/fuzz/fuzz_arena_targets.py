@@ -1,13 +1,15 @@
 """What the arena reads: messages, rooms, headers, recordings, studies and their results."""
 
 import json
+import tempfile
 import tomllib
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fuzz_mutators import mutate_bytes, mutate_json, mutate_recording, mutate_toml, sign_lines
-from fuzz_table import ROOT, target
+from fuzz_table import ROOT, put, target
 
 
 def messages() -> list[bytes]:
@@ -59,7 +61,7 @@ def room(data: bytes, path: Path) -> None:
     json.dumps(to_dict(config)).encode()
 
 
-@target(mutate_json, rooms, weight=0.5)
+@target(mutate_json, rooms)
 def room_env(data: bytes, path: Path) -> None:
     """The same, up to the environment and the policy of the room."""
     from dropin.arena.protocol import parse_object
@@ -81,7 +83,7 @@ def headers() -> list[bytes]:
     ]  # fmt: skip
 
 
-@target(mutate_bytes, headers, weight=0.5)
+@target(mutate_bytes, headers)
 def request_headers(data: bytes, path: Path) -> None:
     """The headers of a request: host, origin and token."""
     from starlette.datastructures import Headers
@@ -128,10 +130,55 @@ def recording(data: bytes, path: Path) -> None:
     from dropin.arena.recording import read_recording
     from dropin.core.errors import InputError
 
-    path.write_bytes(data)
+    put(path, data)
     with suppress(InputError):
         hash(read_recording(path).config)
     list(_rows(load_episodes(path)))
+
+
+@cache
+def _played() -> tuple[Any, list[bytes]]:
+    """Return the simulation of a small room, and recordings of an episode in it."""
+    from arena_rooms import room as small_room
+    from arena_rooms import simulation
+
+    from dropin.arena.recording import KeyPress, Recorder
+
+    config = small_room("lbf", agent="random", openness="closed", types=("H1",), seed=4)
+    played = simulation(config, "random")
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "episode.jsonl"
+        moments = [played.reset(4)]
+        recorder = Recorder(path, played, config, moments[0], 4)
+        moments[0] = played.change(moments[0], joined=[1])
+        recorder.change(moments[0], joined=[1], people={1: "ada"})
+        for number in range(3):
+            moments.append(played.step(moments[-1], {1: number}))
+            key = KeyPress(after_ms=120.5, latency_ms=3.25, default=False)
+            recorder.step(moments[-1], {1: number}, people={1: "ada"}, keys={1: key})
+        recorder.rewind(2)
+        recorder.close()
+        whole = path.read_bytes()
+    first = [line[: line.rindex(b',"check":')] + b"}" for line in whole.splitlines()]
+    return played, [whole, sign_lines([*first[:3], first[-1]])]
+
+
+def replayed() -> list[bytes]:
+    return _played()[1]
+
+
+@target(mutate_recording, replayed)
+def replay(data: bytes, path: Path) -> None:
+    """A recorded episode that is simulated again, in the room in which it was played."""
+    from dropin.arena import replay as module
+
+    put(path, data)
+    make = module._make_simulation
+    module._make_simulation = lambda recording, find_agent: _played()[0]
+    try:
+        module.replay(path)
+    finally:
+        module._make_simulation = make
 
 
 def studies() -> list[bytes]:
@@ -165,7 +212,7 @@ def study(data: bytes, path: Path) -> None:
     from dropin.core.config import from_dict
     from dropin.core.errors import InputError
 
-    path.write_bytes(data)
+    put(path, data)
     found = load_study(path)
     found.assign([found.orders[0]], None)
     for order in found.orders[:2]:
@@ -244,8 +291,8 @@ def session(data: bytes, path: Path) -> None:
 
     folder = path / "results" / "sessions"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "one.json").write_bytes(data)
-    (path / "results" / STUDY_FILE).write_bytes(data)
+    put(folder / "one.json", data)
+    put(path / "results" / STUDY_FILE, data)
     with suppress(InputError):
         StudyStore(path / "none").claim(_study())
     store = StudyStore(path / "results")

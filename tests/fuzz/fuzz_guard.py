@@ -1,12 +1,17 @@
-"""What an input may do: be read, or be refused in one sentence, soon, and nothing else."""
+"""What an input may do: be read, or be refused in one sentence, soon, and nothing else.
 
-import contextlib
+What can be looked at in microseconds is looked at for each input: errors, messages, processor time,
+the most memory, and every file, process and socket that Python code asks for. Now and then a closer
+look finds what only adds up, or what was done behind Python's back.
+"""
+
 import os
+import resource
 import sys
-import time
+import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,27 +22,27 @@ REFUSED = (InputError, StoppedError, MissingExtraError)
 """How an input may be refused."""
 MOST_SECONDS = 2.0
 """Processor time of one input."""
-CLEAR_REFERENCES, RESET_PEAK = Path("/proc/self/clear_refs"), "5"
 MOST_BYTES = 512 * 2**20
-"""How much one input may add to the memory of the process."""
+"""How much memory one input may add to the process, and how much may stay behind."""
 LONGEST_SENTENCE = 20_000
 """Characters of a message. Long names from the file may stand in it, but not all of the file."""
+CLOSER = 1024
+"""After so many inputs there is a closer look."""
+CLEAR_REFERENCES, RESET_PEAK = Path("/proc/self/clear_refs"), "5"
+PAGE = os.sysconf("SC_PAGE_SIZE")
 
-_EXECUTES = ("exec", "compile", "marshal.loads", "pickle.find_class", "code.__new__")
-_STARTS = (
+_EXECUTES = frozenset({"exec", "compile", "marshal.loads", "pickle.find_class", "code.__new__"})
+_STARTS = frozenset({
     "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "os.kill",
     "subprocess.Popen", "pty.spawn", "ctypes.dlopen", "ctypes.dlsym", "webbrowser.open",
     "socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "urllib.Request",
-)  # fmt: skip
-_CHANGES = (
+})  # fmt: skip
+_CHANGES = frozenset({
     "os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate",
     "os.chmod", "os.chown", "os.utime", "shutil.rmtree", "shutil.move", "shutil.copyfile",
-)  # fmt: skip
+})  # fmt: skip
+_WATCHED = frozenset({"open", *_EXECUTES, *_STARTS, *_CHANGES})
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-
-
-class ForbiddenError(Exception):
-    """An input made the reader run something, or write outside of its directory."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class Failure:
     """An input that did what it may not."""
 
     kind: str
-    """The class of the error, or `slow` or `memory`."""
+    """The class of the error, or `slow`, `memory`, `forbidden` and the like."""
     place: str
     """Where in Dropin, as `core/files.py:120`."""
     detail: str
@@ -53,55 +58,108 @@ class Failure:
     @property
     def key(self) -> str:
         """The same for inputs that most likely fail for the same reason."""
-        return f"{self.kind} at {self.place}"
+        return f"{self.kind} at {self.place}" if self.place else self.kind
 
 
-class Watch:
-    """Notices what a reader does to the world, while it is armed.
+class Guard:
+    """Reads inputs and notices what they may not do.
 
     Args:
-        directory: Where it may write.
+        directory: Where a reader may write.
     """
 
     def __init__(self, directory: Path) -> None:
-        self.directory, self.armed = str(directory), False
-        self.found: list[str] = []
+        self.directory, self._inputs = directory, 0
+        self._inside, self._armed = f"{directory}{os.sep}", False
+        self._found: list[str] = []
+        self._world: dict[str, object] = {}
+        self._memory_at_first = self._memory_at_reset = 0
         sys.addaudithook(self._hear)
 
+    def check(self, read: Callable[[], object]) -> Failure | None:
+        """Read an input; return what it did that it may not, or None.
+
+        Args:
+            read: Reads it.
+        """
+        if self._inputs % CLOSER == 0:
+            self._look_around()
+        self._inputs += 1
+        failure, before = None, resource.getrusage(resource.RUSAGE_SELF)
+        self._found.clear()
+        self._armed = True
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                read()
+        except REFUSED as error:
+            failure = _message_failure(error)
+        except Exception as error:
+            failure = Failure(type(error).__name__, _place(error), f"{error!s:.300}")
+        finally:
+            self._armed = False
+        return failure or self._world_failure(before)
+
+    def _world_failure(self, before: resource.struct_rusage) -> Failure | None:
+        """Return what an input did to the world that it may not."""
+        if self._found:
+            return Failure("forbidden", self._found[0].partition(" ")[0], self._found[0])
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        if seconds > MOST_SECONDS:
+            return Failure("slow", "", f"{seconds:.1f} s")
+        grown = 1024 * after.ru_maxrss - self._memory_at_reset
+        if grown > MOST_BYTES:
+            self._reset_memory()
+            return Failure("memory", "", f"{grown / 2**20:.0f} MiB")
+        if self._inputs % CLOSER == 0:
+            return self._look_closer()
+        return None
+
+    def _look_around(self) -> None:
+        """Note how the world is."""
+        self._reset_memory()
+        self._memory_at_first = self._memory_at_first or self._memory_at_reset
+        self._world = _world()
+
+    def _look_closer(self) -> Failure | None:
+        """Return how the world is another one than `CLOSER` inputs before."""
+        now = _world()
+        for name, value in self._world.items():
+            if now[name] != value:
+                return Failure("changed", name, f"{value!r:.100} became {now[name]!r:.100}")
+        stays = _memory() - self._memory_at_first
+        if stays > MOST_BYTES:
+            self._memory_at_first = _memory()
+            return Failure("memory", "that stays", f"{stays / 2**20:.0f} MiB")
+        return None
+
+    def _reset_memory(self) -> None:
+        """Forget the most memory that the process has held."""
+        CLEAR_REFERENCES.write_text(RESET_PEAK)
+        self._memory_at_reset = _memory()
+
     def _hear(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self.armed:
+        if not self._armed or event not in _WATCHED:
             return
         if event == "open":
             path, mode, flags = args
-            writes = isinstance(flags, int) and flags & _WRITES
-            if writes and not self._inside(path):
-                self.found.append(f"{event} {path!r} {mode}")
-        elif event in _STARTS:
-            self.found.append(f"{event} {args!r:.200}")
+            forbidden = isinstance(flags, int) and flags & _WRITES and not self._is_inside(path)
+            what = f"{path!r} {mode}"
         elif event in _CHANGES:
-            if not all(self._inside(each) for each in args if isinstance(each, str | bytes)):
-                self.found.append(f"{event} {args!r:.200}")
-        elif event in _EXECUTES and not _importing():
-            self.found.append(f"{event} {args!r:.200}")
+            paths = [each for each in args if isinstance(each, str | bytes | os.PathLike)]
+            forbidden, what = not all(map(self._is_inside, paths)), repr(args)
+        else:
+            forbidden, what = event in _STARTS or not _importing(), repr(args)
+        if forbidden:
+            self._found.append(f"{event} {what:.200}")
 
-    def _inside(self, path: object) -> bool:
+    def _is_inside(self, path: object) -> bool:
         if isinstance(path, int):
             return True
         text = os.fsdecode(path)  # pyright: ignore[reportArgumentType]
-        text = os.path.realpath(text) if ".." in text else os.path.abspath(text)
-        return text.startswith(self.directory) or text == os.devnull
-
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
-        """Notice what happens within; raise `ForbiddenError` at the end if it may not."""
-        self.found.clear()
-        self.armed = True
-        try:
-            yield
-        finally:
-            self.armed = False
-        if self.found:
-            raise ForbiddenError(self.found[0])
+        if ".." in text or not text.startswith(os.sep):
+            text = os.path.realpath(text)
+        return text.startswith(self._inside) or text in (self._inside[:-1], os.devnull)
 
 
 def _importing() -> bool:
@@ -114,34 +172,25 @@ def _importing() -> bool:
     return False
 
 
-def check(run: Callable[[], object], watch: Watch) -> Failure | None:
-    """Read an input; return what it did that it may not, or None.
-
-    Args:
-        run: Reads it.
-        watch: Notices what is done meanwhile.
-    """
-    CLEAR_REFERENCES.write_text(RESET_PEAK)
-    memory, start = _peak_memory(), time.process_time()
-    try:
-        with warnings.catch_warnings(), watch.watching():
-            warnings.simplefilter("ignore")
-            run()
-    except REFUSED as error:
-        failure = _sentence_failure(error)
-        if failure is not None:
-            return failure
-    except Exception as error:
-        return Failure(type(error).__name__, _place(error), f"{error!s:.300}")
-    seconds = time.process_time() - start
-    if seconds > MOST_SECONDS:
-        return Failure("slow", "", f"{seconds:.1f} s")
-    if _peak_memory() - memory > MOST_BYTES:
-        return Failure("memory", "", f"{(_peak_memory() - memory) / 2**20:.0f} MiB")
-    return None
+def _world() -> dict[str, object]:
+    """Return what no reader may change, and what it may not leave behind."""
+    tasks = Path("/proc/self/task")
+    return {
+        "working directory": os.getcwd(),
+        "environment": dict(os.environ),
+        "path of modules": tuple(sys.path),
+        "open files": len(os.listdir("/proc/self/fd")),
+        "threads": threading.active_count(),
+        "processes": [(each / "children").read_text() for each in (tasks / str(os.getpid()),)],
+    }
 
 
-def _sentence_failure(error: BaseException) -> Failure | None:
+def _memory() -> int:
+    """Return the memory that this process holds, in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
+
+
+def _message_failure(error: BaseException) -> Failure | None:
     """Return what is wrong with the message of a refusal."""
     text = str(error)
     if not text.strip() or len(text) > LONGEST_SENTENCE:
@@ -161,9 +210,3 @@ def _place(error: BaseException) -> str:
         return "elsewhere"
     name = own[-1].filename.rpartition(f"{os.sep}dropin{os.sep}")[2]
     return f"{name}:{own[-1].name}"
-
-
-def _peak_memory() -> int:
-    """Return the most memory that this process has held since the peak was reset, in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024

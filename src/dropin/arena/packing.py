@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree, Shaped
 
-from dropin.core.arrays import from_bits, to_bits
+from dropin.core.arrays import from_bits, shape_of_bits, to_bits
 
 __all__ = ["Packed", "Packing"]
 
@@ -47,7 +47,7 @@ class Packing(Generic[Tree]):
         names, lengths = list[str](), list[int]()
         self._places: list[_Place] = []
         for leaf in leaves:
-            bits = jax.eval_shape(to_bits, leaf)
+            bits = shape_of_bits(leaf)
             if str(bits.dtype) not in names:
                 names.append(str(bits.dtype))
                 lengths.append(0)

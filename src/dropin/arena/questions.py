@@ -7,6 +7,7 @@ from typing import Literal
 
 from dropin.core.config import Checked, PlainDict, from_dict, to_dict
 from dropin.core.errors import InputError, unknown
+from dropin.core.reading import first_repeated
 
 __all__ = [
     "ChoiceQuestion",
@@ -137,10 +138,8 @@ def read_questions(values: object) -> tuple[Question, ...]:
             if name not in each:
                 raise InputError(f"A question has no {name}.")
         found.append(from_dict(_KINDS[kind], each))
-    names = [each.id for each in found]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"There are two questions {name!r}.")
+    if (twice := first_repeated(each.id for each in found)) is not None:
+        raise InputError(f"There are two questions {twice!r}.")
     return tuple(found)
 
 

@@ -30,6 +30,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _MAX_BYTES = 2**20
 """Size of a study's file, at most."""
 _MAX_ROUNDS = 1000
+_MAX_CONDITIONS = 100
 """Rounds of a condition, and episodes of a round, at most."""
 
 
@@ -299,6 +300,8 @@ def _words(values: object, title: str, button: str) -> Words:
 def _conditions(values: object) -> dict[str, Condition]:
     if not isinstance(values, list) or not all(isinstance(each, Mapping) for each in values):
         raise InputError("The conditions have to be tables: [[conditions]].")
+    if len(values) > _MAX_CONDITIONS:
+        raise InputError(f"There are {len(values)} conditions, but at most {_MAX_CONDITIONS}.")
     found: dict[str, Condition] = {}
     for each in values:
         name = each.get("name")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg
 from tyro.extras import SubcommandApp
 
-from dropin.cli.benchmark_report import leaderboard, report, store_results, submit
+from dropin.cli.benchmark_report import keep, leaderboard, report, submit
 from dropin.cli.reproduce import format_time, search_directories
 from dropin.cli.show import show_table
 
@@ -24,6 +24,7 @@ app = SubcommandApp()
 app.command(submit)
 app.command(report)
 app.command(leaderboard)
+app.command(keep)
 
 
 @app.command
@@ -33,6 +34,7 @@ def run(
     seeds: int = 8,
     scale: float = 1.0,
     plan: bool = False,
+    train: bool = True,
     directory: Path = Path("benchmark"),
     use: tuple[Path, ...] = (),
     on: str = "here",
@@ -51,6 +53,7 @@ def run(
         seeds: Number of training runs of each kind.
         scale: Length of all runs as a share of the tasks' budgets, as 0.02; tests become shorter.
         plan: Show which runs it takes and about how long, and stop.
+        train: Train the runs that are missing; with --no-train, those that are done are measured.
         directory: Where runs and records go.
         use: More directories to search for runs; runs is searched too.
         on: here (one process per core), or ray for a cluster.
@@ -63,7 +66,9 @@ def run(
     from dropin.experiments.benchmark.running import Benchmark, Options
     from dropin.experiments.benchmark.tasks import select_tasks
 
-    options = Options(seeds, scale, directory, search_directories(use), on, address, report)
+    options = Options(
+        seeds, scale, directory, search_directories(use), on, address, report, train=train
+    )
     _run(Benchmark(learner, select_tasks(tasks), options), plan=plan)
 
 
@@ -74,6 +79,7 @@ def references(
     seeds: int = 2,
     scale: float = 1.0,
     plan: bool = False,
+    train: bool = True,
     directory: Path = Path("benchmark"),
     use: tuple[Path, ...] = (),
     on: str = "here",
@@ -89,6 +95,7 @@ def references(
         seeds: Number of training runs of each kind.
         scale: Length of all runs as a share of the tasks' budgets, as 0.02; tests become shorter.
         plan: Show which runs it takes and about how long, and stop.
+        train: Train the runs that are missing; with --no-train, those that are done are measured.
         directory: Where runs and records go.
         use: More directories to search for runs; runs is searched too.
         on: here (one process per core), or ray for a cluster.
@@ -101,7 +108,9 @@ def references(
     from dropin.experiments.benchmark.running import Benchmark, Options
     from dropin.experiments.benchmark.tasks import select_tasks
 
-    options = Options(seeds, scale, directory, search_directories(use), on, address, report)
+    options = Options(
+        seeds, scale, directory, search_directories(use), on, address, report, train=train
+    )
     _run(Benchmark(learner, select_tasks(tasks), options, references=True), plan=plan)
 
 
@@ -142,14 +151,18 @@ def _pin(cores: tuple[int, ...] | None) -> None:
 
 def _run(benchmark: "Benchmark", *, plan: bool) -> None:
     """Train and measure, and print the returns; or only show the plan."""
+    from dropin.experiments.benchmark.storing import check_earlier, store_results
     from dropin.training.reporters import check_screen, screen_reporter
 
     options = benchmark.options
     check_screen(options.report)
+    for note in benchmark.notes:
+        print(f"dropin: {note}", file=sys.stderr)
     if options.report in ("auto", "lines") and benchmark.is_learner:
         _show_plan(benchmark)
     if plan:
         return
+    check_earlier(benchmark)
     reporter = screen_reporter("lines" if options.report == "auto" else options.report)
     try:
         with reporter:

@@ -3,17 +3,13 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from tyro.conf import Positional, arg
 
 from dropin.core.errors import InputError, unknown
 
-if TYPE_CHECKING:
-    from dropin.experiments.benchmark.records import Record
-    from dropin.experiments.benchmark.running import Benchmark
-
-__all__ = ["leaderboard", "report", "store_results", "submit"]
+__all__ = ["keep", "leaderboard", "report", "submit"]
 
 Directories = Annotated[Positional[tuple[Path, ...]], arg(metavar="[DIR ...]")]
 
@@ -96,68 +92,55 @@ def leaderboard(
     _write(roots, out, "leaderboard", checkpoint, csv=csv, need_receipt=True)
 
 
+def keep(directories: Directories = (), out: Path = Path("docs/results/benchmark")) -> None:
+    """Keep results as small tables without agents and episodes, and write a page about them.
+
+    Pages of kept results are those of the results themselves.
+
+    Args:
+        directories: Directories with results, or that hold such; benchmark if none is given.
+        out: Where to keep them, a directory for each learner, beside those that are there.
+    """
+    from dropin.experiments.benchmark.kept_results import keep_results
+    from dropin.experiments.benchmark.results import Results, results_name
+    from dropin.experiments.benchmark.standing import collect
+
+    collected = collect(directories or (Path("benchmark"),), need_receipt=False)
+    for path, reason in collected.refused.items():
+        print(f"dropin: {path} is left out: {reason}", file=sys.stderr)
+    for each in collected.results:
+        if isinstance(each, Results):
+            print(keep_results(each, out / results_name(each.about.learner, each.about.scale)))
+    _write((out,), out, "report", "last", csv=False, need_receipt=False)
+
+
 def _write(
     roots: tuple[Path, ...], out: Path, name: str, checkpoint: str, *, csv: bool, need_receipt: bool
 ) -> None:
     from dropin.experiments.benchmark.episode_file import write_episode_table
     from dropin.experiments.benchmark.leaderboard import write_leaderboard
     from dropin.experiments.benchmark.records import CHECKPOINTS
+    from dropin.experiments.benchmark.results import Results
     from dropin.experiments.benchmark.standing import collect
+    from dropin.experiments.benchmark.tasks import builtin_tasks
 
     if checkpoint not in CHECKPOINTS:
         raise unknown("checkpoint", checkpoint, CHECKPOINTS)
     roots = roots or (Path("benchmark"),)
     collected = collect(roots, need_receipt=need_receipt)
-    command = shlex.join(["dropin", "benchmark", name, *map(str, roots)])
+    command = shlex.join(["dropin", "benchmark", name, *map(str, roots), "--out", str(out)])
     if checkpoint != "last":
         command += f" --checkpoint {checkpoint}"
-    pages = write_leaderboard(collected, out, command, name=name, checkpoint=checkpoint)
+    pages = write_leaderboard(
+        collected, out, command, name=name, checkpoint=checkpoint, tasks=builtin_tasks()
+    )
     for path, reason in collected.refused.items():
         print(f"dropin: {path} is left out: {reason}", file=sys.stderr)
     if csv:
+        whole = [each for each in collected.results if isinstance(each, Results)]
+        if not whole:
+            raise InputError("There are no episodes to write: kept results hold means only.")
         pages.append(out / "episodes.csv")
-        write_episode_table(
-            pages[-1], {each.about.learner: each.records for each in collected.results}
-        )
+        write_episode_table(pages[-1], {each.about.learner: each.records for each in whole})
     for page in pages:
         print(page)
-
-
-def store_results(benchmark: "Benchmark", records: "list[Record]", command: str) -> list[Path]:
-    """Write the results of a benchmark's records, a directory for each learner.
-
-    Args:
-        benchmark: The benchmark.
-        records: Its records.
-        command: The command that made them.
-
-    Returns:
-        The directories, below `results` of the benchmark's directory.
-    """
-    from dropin.core.config import to_dict
-    from dropin.experiments.benchmark.results import About, AgentKey, Kind, write_results
-
-    agents: dict[str, dict[AgentKey, Path]] = {}
-    for trial in benchmark.trials():
-        if isinstance(trial.who, Path):
-            key = (trial.task.name, trial.limit, trial.seed, trial.checkpoint)
-            agents.setdefault(trial.learner, {})[key] = trial.who
-    jobs = benchmark.plan.jobs
-    config = to_dict(jobs[0].config) if jobs else {}
-    written = []
-    for learner in dict.fromkeys(record.learner for record in records):
-        files = agents.get(learner, {})
-        kind: Kind = "dropin" if files else "policy"
-        about = About.here(
-            learner,
-            kind=kind,
-            settings=config.get("settings", {}) if files else {},
-            training=config if files else {},
-            scale=benchmark.options.scale,
-            command=command,
-        )
-        directory = benchmark.options.directory / "results" / learner.replace("/", "-")
-        own = [record for record in records if record.learner == learner]
-        write_results(directory, own, about, files, replace=True)
-        written.append(directory)
-    return written

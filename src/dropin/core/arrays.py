@@ -19,6 +19,7 @@ __all__ = [
     "as_int",
     "from_arrays",
     "from_bits",
+    "shape_of_bits",
     "shapes_of",
     "to_arrays",
     "to_bits",
@@ -54,16 +55,15 @@ def from_arrays(template: Tree, arrays: Mapping[str, np.ndarray], source: object
         odd = sorted(expected ^ given)[0]
         which = "lacks" if odd in expected else "has an unknown"
         raise InputError(f"{source} does not fit: it {which} array {odd!r}.")
-    leaves = []
     for name, leaf in named:
-        bits = jax.eval_shape(to_bits, leaf)
-        array = arrays[name]
+        bits, array = shape_of_bits(leaf), arrays[name]
         if (array.shape, array.dtype) != (bits.shape, bits.dtype):
             raise InputError(
                 f"{source} does not fit: array {name!r} is {array.dtype} {array.shape}, not"
                 f" {bits.dtype} {bits.shape}."
             )
-        leaves.append(from_bits(jax.device_put(array), leaf))
+    placed = jax.device_put([arrays[name] for name, _ in named])
+    leaves = [from_bits(array, leaf) for array, (_, leaf) in zip(placed, named, strict=True)]
     dynamic, static = eqx.partition(template, _is_array)
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(dynamic), leaves), static)
 
@@ -93,7 +93,7 @@ def zeros_like(template: Tree) -> Tree:
     def zeros(leaf: PyTree) -> PyTree:
         if not _is_array(leaf):
             return leaf
-        bits = jax.eval_shape(to_bits, leaf)
+        bits = shape_of_bits(leaf)
         # From NumPy, by `device_put`: no program has to be compiled.
         return from_bits(jax.device_put(np.zeros(bits.shape, bits.dtype)), leaf)
 
@@ -133,6 +133,16 @@ def _is_key(leaf: PyTree) -> bool:
 def to_bits(leaf: PyTree) -> PyTree:
     """Return an array as it is, or the bits of random keys."""
     return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+
+def shape_of_bits(leaf: PyTree) -> PyTree:
+    """Return the shape and type of `to_bits`, given an array or its shape.
+
+    JAX traces random keys only: it keeps something of everything that it traces.
+    """
+    if _is_key(leaf):
+        return jax.eval_shape(to_bits, leaf)
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
 
 
 def from_bits(array: PyTree, like: PyTree) -> PyTree:

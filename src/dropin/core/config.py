@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
 from typing import (
@@ -85,7 +85,7 @@ def misfit(value: object, kind: Any) -> str | None:
     if origin in (UnionType, Union):
         found = [misfit(value, each) for each in args]
         return None if None in found else found[0]
-    if origin in (tuple, list):
+    if origin in (tuple, list, Sequence):
         return _misfit_of_list(value, args)
     if is_typeddict(kind):
         return _misfit_of_group(value, _hints(kind))

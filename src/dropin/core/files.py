@@ -15,7 +15,7 @@ import safetensors.numpy
 
 from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError
-from dropin.core.reading import MAX_ARRAYS_BYTES, parse_json, read_file
+from dropin.core.reading import MAX_ARRAYS_BYTES, MAX_JSON_BYTES, parse_json, read_file
 
 __all__ = [
     "checksum",
@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 _KEY = "dropin"
+_LARGE = 2**26
+"""Files of arrays with more bytes are looked at before they are read."""
 _UNFINISHED = re.compile(r"\.(?P<name>.+)\.\d+\.tmp")
 """The names under which files are written before they are renamed."""
 
@@ -154,7 +156,7 @@ def read_json(path: Path, *, nan: bool = False) -> Any:
     Raises:
         InputError: If the file is missing or is not JSON.
     """
-    return parse_json(read_file(path), path, nan=nan)
+    return parse_json(read_file(path, MAX_JSON_BYTES), path, nan=nan)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], about: PlainMapping) -> None:
@@ -179,6 +181,8 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], PlainDict]:
     Raises:
         InputError: If the file is missing, or its checksum does not fit.
     """
+    if path.is_file() and path.stat().st_size > _LARGE:
+        _check_promised_size(path)
     data = read_file(path, MAX_ARRAYS_BYTES)
     try:
         arrays = safetensors.numpy.load(data)
@@ -197,6 +201,25 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], PlainDict]:
             f"{path} is not a file of Dropin: its description is {type(about).__name__}."
         )
     return arrays, about
+
+
+def _check_promised_size(path: Path) -> None:
+    """Raise `InputError` if a file has not the size that its header says, without reading it all.
+
+    Args:
+        path: A safetensors file.
+    """
+    length = int.from_bytes(read_file(path, MAX_ARRAYS_BYTES, first=8), "little")
+    try:
+        if length > MAX_JSON_BYTES:
+            raise ValueError("The header is too long.")
+        start = read_file(path, MAX_ARRAYS_BYTES, first=8 + length)
+        header = parse_json(start[8:], path)
+        ends = [each["data_offsets"][1] for name, each in header.items() if name != "__metadata__"]
+        if 8 + length + max(ends, default=0) != path.stat().st_size:
+            raise ValueError("The size is another one.")
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+        raise InputError(f"{path} is damaged or not a file of Dropin.") from None
 
 
 def checksum(arrays: Mapping[str, np.ndarray], described: str = "") -> str:

@@ -10,21 +10,31 @@ import errno
 import fcntl
 import json
 import os
+import re
 import secrets
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypedDict
 
+from dropin.core.config import misfit
 from dropin.core.errors import InputError
 from dropin.core.files import naming
+from dropin.core.reading import parse_json, read_file
 
 __all__ = ["LOCK_FILE", "Lock", "hold"]
 
 LOCK_FILE = ".lock"
 _POLL_SECONDS = 0.5
 _MOST_BYTES = 4096
+_HOST = re.compile(r"[\w.:-]{1,255}")
+
+
+class _Owner(TypedDict):
+    host: str
+    pid: int
 
 
 class Lock:
@@ -47,7 +57,7 @@ class Lock:
         """Raise `OSError` if the directory has gone, or another process trains in it."""
         found, own = self.path.stat(), os.fstat(self._handle)
         moved = (found.st_dev, found.st_ino) != (own.st_dev, own.st_ino)
-        if moved or self.path.read_bytes() != self._owner:
+        if moved or found.st_size != len(self._owner) or self.path.read_bytes() != self._owner:
             raise OSError(
                 errno.ESTALE, f"another process trains there{_describe(self.path)}", str(self.path)
             )
@@ -99,7 +109,9 @@ def _try(handle: int, directory: Path) -> bool:
 def _describe(path: Path) -> str:
     """Return who holds a lock, as the end of a sentence; nothing if the file does not say."""
     try:
-        owner = json.loads(path.read_bytes()[:_MOST_BYTES])
-        return f": process {int(owner['pid'])} on {owner['host']}"
-    except (OSError, ValueError, KeyError, TypeError):
+        owner = parse_json(read_file(path, _MOST_BYTES), path)
+    except InputError:
         return ""
+    if misfit(owner, _Owner) or not _HOST.fullmatch(owner["host"]):
+        return ""
+    return f": process {owner['pid']} on {owner['host']}"

@@ -5,26 +5,32 @@ import math
 import os
 import stat
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from dropin.core.errors import InputError
 
 __all__ = [
     "MAX_ARRAYS_BYTES",
     "MAX_DEPTH",
+    "MAX_JSON_BYTES",
     "MAX_TEXT_BYTES",
     "check_plain",
+    "first_repeated",
     "parse_json",
     "parse_toml",
     "read_file",
 ]
 
+Value = TypeVar("Value", bound=Hashable)
+
 MAX_ARRAYS_BYTES = 2**36
 """Size of a file of arrays, at most; checkpoints with a replay buffer are the largest."""
-MAX_TEXT_BYTES = 2**28
+MAX_TEXT_BYTES = 2**26
 """Size of any other file, at most."""
+MAX_JSON_BYTES = 2**23
+"""Size of a file of JSON that is parsed as a whole, at most: values need 30 times its memory."""
 MAX_DEPTH = 64
 """Lists and groups within one another, at most."""
 _INTEGERS = range(-(2**63), 2**64)
@@ -32,15 +38,16 @@ _INTEGERS = range(-(2**63), 2**64)
 _LONGEST_INTEGER = len(str(-(2**63)))
 
 
-def read_file(path: Path, most: int = MAX_TEXT_BYTES) -> bytes:
+def read_file(path: Path, most: int = MAX_TEXT_BYTES, *, first: int | None = None) -> bytes:
     """Read a file, if it is one: no directory, no device, and no pipe, which would never end.
 
     Args:
         path: The file.
         most: Its size in bytes, at most.
+        first: How many bytes from its start; all of them if it is None.
 
     Raises:
-        InputError: If it is missing, too large, or no regular file.
+        InputError: If it is missing, no regular file, or too large, for this machine or at all.
     """
     try:
         with open(path, "rb", opener=_open_at_once) as file:
@@ -49,7 +56,12 @@ def read_file(path: Path, most: int = MAX_TEXT_BYTES) -> bytes:
                 raise InputError(f"{path} cannot be read: it is a device or a pipe, not a file.")
             if found.st_size > most:
                 raise InputError(f"{path} cannot be read: it has more than {most:,} bytes.")
-            return file.read(found.st_size)
+            if first is None and 2 * found.st_size > _memory():  # It is read, and then understood.
+                raise InputError(
+                    f"{path} cannot be read: its {found.st_size:,} bytes need more memory than this"
+                    " machine has."
+                )
+            return file.read(found.st_size if first is None else first)
     except FileNotFoundError:
         raise InputError(f"There is no file {path}.") from None
     except OSError as error:
@@ -58,6 +70,11 @@ def read_file(path: Path, most: int = MAX_TEXT_BYTES) -> bytes:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{str(path)!r} is no name of a file: {error}.") from None
+
+
+def _memory() -> int:
+    """Return the memory of this machine, in bytes."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _open_at_once(path: str, flags: int) -> int:
@@ -110,10 +127,23 @@ _TOO_DEEP = f"more than {MAX_DEPTH} lists and groups are within one another"
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = str(first_repeated(name for name, _ in pairs))
         raise ValueError(f"the name {twice[:40]!r} stands twice in one object")
     return found
+
+
+def first_repeated(values: Iterable[Value]) -> Value | None:
+    """Return the first value that has been there before, or None.
+
+    Args:
+        values: The values, in any number: a stranger's file may have a million.
+    """
+    seen: set[Value] = set()
+    for each in values:
+        if each in seen:
+            return each
+        seen.add(each)
+    return None
 
 
 def _integer(text: str) -> int:

@@ -28,10 +28,12 @@ class Block:
     """A block of a page, to be written as Markdown and as HTML."""
 
     kind: str
-    """`title`, `heading`, `notice`, `text`, `note`, `picture`, `code` or `table`."""
+    """`title`, `heading`, `notice`, `text`, `note`, `picture`, `code`, `link` or `table`."""
     text: str
     sheet: Sheet | None = None
     """The content of a table."""
+    target: str = ""
+    """The name of the page that a link leads to, without an ending."""
 
 
 def write_blocks(
@@ -113,6 +115,8 @@ def _markdown(blocks: Sequence[Block]) -> str:
                 parts.append(f"![{text.removesuffix('.png')}]({text})")
             case "code":
                 parts.append(f"```console\n$ {text}\n```")
+            case "link":
+                parts.append(f"[{text}]({block.target}.md)")
             case "table" if block.sheet:
                 parts.append(f"**{text}**\n\n{_markdown_table(block.sheet)}")
             case _:
@@ -140,6 +144,8 @@ def _html(title: str, blocks: Sequence[Block]) -> str:
                 parts.append(f'<p><img src="{text}" alt="{text}"></p>')
             case "code":
                 parts.append(f"<p><code>$ {text}</code></p>")
+            case "link":
+                parts.append(f'<p><a href="{escape(block.target)}.html">{text}</a></p>')
             case "table" if block.sheet:
                 parts.append(f"<h3>{text}</h3>{_html_table(block.sheet)}")
             case "notice" | "note":

@@ -66,6 +66,11 @@ class Schedule(eqx.Module):
         every: int = 0,
         others: Openness | None = None,
     ) -> None:
+        if len(start or ()) >= slots:
+            raise InputError(
+                f"The schedule starts with {len(start or ())} teammates, but there are slots for"
+                f" {slots - 1}."
+            )
         for named in [*(start or ()), *(slot for _, _, slot in events)]:
             if not 1 <= named < slots:
                 raise InputError(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from dropin.agents import Agent, load_agent
 from dropin.core import registry
-from dropin.core.config import PlainDict
-from dropin.core.errors import InputError
+from dropin.core.config import PlainDict, misfit
+from dropin.core.errors import InputError, shown
 from dropin.core.files import file_checksum, read_arrays, read_json
 from dropin.evaluation.evaluate import Evaluation, evaluate
 from dropin.policies import RANDOM
@@ -91,6 +91,8 @@ def check_finished(name: str, run: Path) -> RunConfig:
         raise InputError(f"{run} is no run for {name}: {'; '.join(different)}.")
     _, about = read_arrays(files.agent)
     step = about.get("step", 0)
+    if misfit(step, int):
+        raise InputError(f"{files.agent} is damaged: its step is {shown(step)}.")
     if step < config.steps:
         raise InputError(
             f"{run} is at step {step:,} of {config.steps:,}: dropin train --resume {run}"

@@ -1,6 +1,7 @@
 """The benchmark from plan to records: with agents that nobody trained, and from end to end."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,8 +11,10 @@ import pytest
 from any_record import make_record
 from experiments.made_up import write_run
 
+from dropin.agents import agent_path
 from dropin.cli import main
 from dropin.core.errors import InputError, StoppedError
+from dropin.core.files import file_checksum
 from dropin.experiments.benchmark import running
 from dropin.experiments.benchmark.records import Record
 from dropin.experiments.benchmark.running import BEST_RESPONSE, Benchmark, Options
@@ -77,6 +80,18 @@ def test_only_records_of_other_agents_are_measured_again(tmp_path, measured):
     assert len(measured) == 1
 
 
+def test_without_training_the_runs_that_are_done_are_measured(tmp_path, monkeypatch, measured):
+    finished(tmp_path)
+    trained = []
+    monkeypatch.setattr(running, "train_missing", lambda jobs, **_: trained.extend(jobs))
+    options = Options(seeds=3, directory=tmp_path, scale=0.02, report="none", train=False)
+    assert len(Benchmark("gpl-q", TASKS, options).run()) == 16
+    assert measured
+    assert trained == []
+    with pytest.raises(InputError, match="None of the 6 runs is done"):
+        Benchmark("ql", TASKS, options).run()
+
+
 def test_references_are_chance_and_learners_of_the_tests(tmp_path, measured):
     records = finished(tmp_path, references=True)().run()
     names = [(each.learner, each.task, each.team_limit) for each in records]
@@ -135,10 +150,10 @@ def test_the_commands_list_and_plan(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_benchmark_that_is_killed_goes_on(tmp_path):
-    arguments = ["benchmark", "run", "gpl-q", "--tasks", "lbf", "--seeds", "2", "--scale", "0.02"]
+def test_a_benchmark_that_is_killed_goes_on_and_is_checked(tmp_path):
+    arguments = ["run", "gpl-q", "--tasks", "lbf", "--seeds", "2", "--scale", "0.02"]
     arguments += ["--directory", str(tmp_path / "out"), "--report", "lines"]
-    start = [sys.executable, "-m", "dropin.cli", *arguments]
+    start = [sys.executable, "-m", "dropin.cli", "benchmark", *arguments]
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(start, stdout=log, stderr=log)
         until = time.monotonic() + 900
@@ -156,3 +171,54 @@ def test_a_benchmark_that_is_killed_goes_on(tmp_path):
     assert {each.step for each in records if each.checkpoint == "last"} == {128_000}
     exodus = [each for each in records if each.task == "lbf/script-exodus"]
     assert min(each.episodes.entries.max() for each in exodus) == 12
+    results = tmp_path / "out" / "results" / "gpl-q-scale-0.02"
+    for number, (damage, sentence) in enumerate(DAMAGES):
+        copy = tmp_path / f"copy-{number}"
+        shutil.copytree(results, copy)
+        damage(copy)
+        said = subprocess.run(
+            [*start[:4], "submit", str(copy)], capture_output=True, text=True, check=False
+        )
+        assert said.returncode == 2
+        assert sentence in said.stderr
+        assert "Traceback" not in said.stderr
+        assert not (copy / "checked.json").exists()
+    said = subprocess.run(
+        [*start[:4], "submit", str(results)], capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 0, said.stderr
+    assert f"{len(records)} of {len(records)} records were played again" in said.stdout
+    assert (results / "checked.json").exists()
+
+
+def _replaced(old, new):
+    """Damage results.json by replacing the first occurrence of a text."""
+
+    def damage(directory):
+        path = directory / "results.json"
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new, 1))
+
+    return damage
+
+
+def _other_agent(directory):
+    """Replace an agent by one of another game, with its right checksum."""
+    agent = sorted((directory / "agents").iterdir())[0]
+    path, before = directory / "results.json", file_checksum(agent)
+    shutil.copy(agent_path("wolfpack/gpl-q") / "agent.safetensors", agent)
+    path.write_text(path.read_text().replace(before, file_checksum(agent)))
+
+
+def _changed_agent(directory):
+    agent = sorted((directory / "agents").iterdir())[0]
+    agent.write_bytes(agent.read_bytes()[:-1] + b"x")
+
+
+DAMAGES = [
+    (_replaced('"schema": 1', '"schema": 3'), "results.json.schema is 3: it can be 1"),
+    (_replaced('"step": 128000', '"step": 64000'), "was trained for 64,000 steps: it is 128,000"),
+    (_replaced('"mean_return": ', '"mean_return": NaN, "x": '), "NaN is no number of JSON"),
+    (_changed_agent, "was changed: its checksum is not that of results.json"),
+    (_other_agent, "plays wolfpack, but its task is lbf/"),
+]

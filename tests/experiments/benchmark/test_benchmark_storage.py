@@ -68,5 +68,5 @@ def test_files_that_are_no_records_are_refused(tmp_path):
     with pytest.raises(InputError, match="of format 9"):
         load_record(path)
     write_arrays(path, {}, {"kind": "record", "format": 1})
-    with pytest.raises(InputError, match="lacks a part"):
+    with pytest.raises(InputError, match="is not a group in which task is there"):
         load_record(path)

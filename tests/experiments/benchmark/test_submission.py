@@ -150,10 +150,11 @@ def test_other_numbers_of_episodes_are_refused(tmp_path):
 
 def test_changed_missing_and_new_files_are_refused(tmp_path):
     ((key, path), *_) = AGENTS.items()
-    copy = tmp_path / "copy"
-    copy.write_bytes(path.read_bytes())
-    directory = submit(tmp_path / "results", agents=AGENTS | {key: copy})
-    other, agent = sorted((directory / "agents").iterdir())
+    another = agent_path("lbf/gpl-spi") / "agent.safetensors"
+    directory = submit(tmp_path / "results", agents=AGENTS | {key: another})
+    agent, other = sorted(
+        (directory / "agents").iterdir(), key=lambda file: file.read_bytes() != path.read_bytes()
+    )
     agent.write_bytes(agent.read_bytes()[:-1] + b"x")
     (directory / "more.txt").write_text("")
     found = problems(directory)

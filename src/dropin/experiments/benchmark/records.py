@@ -12,6 +12,8 @@ __all__ = [
     "WINDOW",
     "Checkpoint",
     "EpisodeTable",
+    "KeptRecord",
+    "Measured",
     "Record",
     "Sums",
     "mean_returns",
@@ -57,9 +59,9 @@ class Sums:
             return self.total / self.count
 
 
-@dataclass(frozen=True)
-class Record:
-    """One agent in one task at one team limit."""
+@dataclass(frozen=True, kw_only=True)
+class _Situated:
+    """What a record says besides the episodes: who was measured where, and sums over all steps."""
 
     task: str
     """The name of the task, as `lbf/strangers`."""
@@ -72,8 +74,9 @@ class Record:
     checkpoint: Checkpoint
     step: int
     """Environment steps that the agent was trained for."""
-    episodes: EpisodeTable
-    """The episodes with the task's test pool."""
+    learner: str = ""
+    """Who was measured: the name of a learner, of a trained agent or of a type, `random`, or
+    `best-response` for a learner that was trained in the situation of the test itself."""
     reward_by_team_size: Sums
     """The learner's reward in a step, by the number of agents of its side that acted in it; the
     index is the size, 0 to the number of slots."""
@@ -87,11 +90,51 @@ class Record:
     correct_by_age: Sums | None
     """Whether the likeliest predicted action of a teammate was the one it took, by the number of
     steps for which it has been present, up to `MAX_AGE`; None if the learner predicts nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(_Situated):
+    """One agent in one task at one team limit."""
+
+    episodes: EpisodeTable
+    """The episodes with the task's test pool."""
     returns_by_type: Mapping[str, np.ndarray] = field(default_factory=dict)
     """By test type, the returns of further episodes in which all teammates are of that type."""
-    learner: str = ""
-    """Who was measured: the name of a learner, of a trained agent or of a type, `random`, or
-    `best-response` for a learner that was trained in the situation of the test itself."""
+
+    @property
+    def num_episodes(self) -> int:
+        """How many episodes there are with the test pool."""
+        return len(self.episodes)
+
+    @property
+    def mean_return(self) -> float:
+        """The mean return of the episodes with the test pool."""
+        return _mean(self.episodes.returns)
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error of this mean over episodes, which says nothing about other runs."""
+        returns = self.episodes.returns.astype(np.float64)
+        return float(np.std(returns, ddof=1) / np.sqrt(len(returns))) if len(returns) > 1 else 0.0
+
+    @property
+    def mean_return_by_type(self) -> Mapping[str, float]:
+        """The mean return of the episodes with teammates of one type, by type."""
+        return {name: _mean(returns) for name, returns in self.returns_by_type.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptRecord(_Situated):
+    """A record without its single episodes, as it is kept in a repository."""
+
+    num_episodes: int
+    mean_return: float
+    standard_error: float
+    mean_return_by_type: Mapping[str, float] = field(default_factory=dict)
+
+
+Measured = Record | KeptRecord
+"""What scores and pages are made from."""
 
 
 WINDOW = 10
@@ -100,10 +143,14 @@ MAX_AGE = 50
 """From this number of steps on, ages are counted together."""
 
 
-def mean_returns(records: Sequence[Record]) -> np.ndarray:
+def mean_returns(records: Sequence[Measured]) -> np.ndarray:
     """Return the mean return of each record, float64 [record].
 
     Args:
         records: The records, for example of several seeds.
     """
-    return np.array([np.mean(each.episodes.returns, dtype=np.float64) for each in records])
+    return np.array([each.mean_return for each in records])
+
+
+def _mean(returns: np.ndarray) -> float:
+    return float(np.mean(returns, dtype=np.float64))

@@ -7,6 +7,7 @@ checked.json             the receipt of `dropin benchmark submit`
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from dropin.agents import Agent, save_agent
 from dropin.core.config import PlainDict, PlainMapping
 from dropin.core.errors import InputError
 from dropin.core.files import file_checksum, write, write_json
+from dropin.core.reading import MAX_JSON_BYTES
 from dropin.experiments.benchmark.episode_file import (
     EPISODES_FILE,
     Played,
@@ -31,7 +33,6 @@ from dropin.experiments.benchmark.records import (
     Checkpoint,
     Record,
     Sums,
-    mean_returns,
 )
 from dropin.experiments.benchmark.schema import (
     LARGEST,
@@ -55,12 +56,14 @@ __all__ = [
     "RESULTS_FILE",
     "RESULTS_SCHEMA",
     "SCHEMA_NUMBER",
+    "SUMS",
     "About",
     "AgentKey",
     "Kind",
     "Results",
     "files_below",
     "read_results",
+    "results_name",
     "summary_problems",
     "write_results",
 ]
@@ -69,11 +72,11 @@ SCHEMA_NUMBER = 1
 RESULTS_FILE, RECEIPT_FILE = "results.json", "checked.json"
 AGENTS = "agents"
 """The directory of the agents."""
-MAX_RESULTS_BYTES = 64 * 2**20
+MAX_RESULTS_BYTES = 2 * MAX_JSON_BYTES
 MAX_SLOTS = MAX_SEEDS = 1000
 ROUNDING = 1e-9
 """By how much a stored mean may differ from that of the episodes, relative to their size."""
-_SUMS = {
+SUMS = {
     "by_team_size": "reward_by_team_size",
     "around_entry": "reward_around_entry",
     "around_exit": "reward_around_exit",
@@ -212,6 +215,17 @@ class Results:
         return self.about.scale < 1
 
 
+def results_name(learner: str, scale: float) -> str:
+    """Return the name of the directory of a learner's results; small versions have their own.
+
+    Args:
+        learner: The name of the learner.
+        scale: The share of the tasks' budgets.
+    """
+    small = "" if scale == 1 else f"-scale-{scale:g}"
+    return re.sub(r"[^A-Za-z0-9.+_]+", "-", learner).strip("-") + small
+
+
 def write_results(
     directory: Path,
     records: Iterable[Record],
@@ -240,6 +254,9 @@ def write_results(
         raise InputError(f"{path} exists already: give another directory.")
     agents = agents or {}
     names = _agent_names(agents)
+    # Read before anything is written: a file of older results may get another name.
+    contents = {names[key]: each.read_bytes() for key, each in agents.items()
+                if isinstance(each, Path)}  # fmt: skip
     values = {
         "schema": SCHEMA_NUMBER,
         **asdict(about),
@@ -250,11 +267,10 @@ def write_results(
     }  # fmt: skip
     fields_of(RESULTS_SCHEMA)(values, RESULTS_FILE)
     for key, agent in agents.items():
-        target = directory / names[key]
         if isinstance(agent, Agent):
-            save_agent(agent, target)
-        elif agent.absolute() != target.absolute():
-            write(target, agent.read_bytes())
+            save_agent(agent, directory / names[key])
+    for name, content in contents.items():
+        write(directory / name, content)
     (directory / RECEIPT_FILE).unlink(missing_ok=True)
     write_episodes(directory / EPISODES_FILE, ordered)
     values["files"] = {name: file_checksum(directory / name) for name in files_below(directory)}
@@ -299,11 +315,12 @@ def summary_problems(results: Results) -> Iterator[str]:
     """
     for index, (record, said) in enumerate(zip(results.records, results.summaries, strict=True)):
         where = f"{RESULTS_FILE}.records[{index}]"
-        means = {"mean_return": (said["mean_return"], record.episodes.returns)}
-        for name, returns in record.returns_by_type.items():
-            means[f"by_type.{name}.mean_return"] = (said["by_type"][name]["mean_return"], returns)
-        for name, (given, returns) in means.items():
-            mean, size = _mean(returns), float(np.abs(returns).max())
+        means = {"mean_return": (said["mean_return"], record.mean_return, record.episodes.returns)}
+        for name, mean in record.mean_return_by_type.items():
+            given = said["by_type"][name]["mean_return"]
+            means[f"by_type.{name}.mean_return"] = (given, mean, record.returns_by_type[name])
+        for name, (given, mean, returns) in means.items():
+            size = float(np.abs(returns).max())
             if abs(given - mean) > ROUNDING * max(1.0, size):
                 yield f"{where}.{name} is {given:g}, but the mean of its episodes is {mean:g}."
         steps = int(record.episodes.steps.sum())
@@ -338,7 +355,7 @@ def files_below(directory: Path) -> list[str]:
 def _record(said: PlainMapping, played: Played, learner: str) -> Record:
     """Return a record from its summary and its episodes."""
     values: PlainDict = {name: said[name] for name in _SAME}
-    for name, attribute in _SUMS.items():
+    for name, attribute in SUMS.items():
         found = said[name]
         values[attribute] = found and Sums(
             np.array(found["total"], np.float64), np.array(found["count"], np.int64)
@@ -361,31 +378,30 @@ def _agent_names(
 ) -> dict[AgentKey, str]:
     """Return the file of each agent in the directory; an agent of several tests has one file."""
     names: dict[AgentKey, str] = {}
-    files: dict[Path, str] = {}
+    files: dict[str, str] = {}
+    checksums = {
+        path: file_checksum(path) for path in set(agents.values()) if isinstance(path, Path)
+    }
     for key, agent in agents.items():
         task, limit, seed, checkpoint = key
         own = f"{task.replace('/', '-')}-limit-{limit}-seed-{seed}-{checkpoint}.safetensors"
         names[key] = f"{AGENTS}/{own}"
         if isinstance(agent, Path):
-            names[key] = files.setdefault(agent.resolve(), names[key])
+            names[key] = files.setdefault(checksums[agent], names[key])
     return names
-
-
-def _mean(returns: np.ndarray) -> float:
-    return float(np.mean(returns, dtype=np.float64))
 
 
 def _summary(record: Record, agent: str | None) -> PlainDict:
     """Return what results.json says of a record."""
-    sums = {name: getattr(record, attribute) for name, attribute in _SUMS.items()}
+    sums = {name: getattr(record, attribute) for name, attribute in SUMS.items()}
     return {
         **{name: getattr(record, name) for name in _SAME},
         "agent": agent,
-        "episodes": len(record.episodes),
-        "mean_return": float(mean_returns([record])[0]),
+        "episodes": record.num_episodes,
+        "mean_return": record.mean_return,
         "by_type": {
-            name: {"episodes": len(returns), "mean_return": _mean(returns)}
-            for name, returns in record.returns_by_type.items()
+            name: {"episodes": len(record.returns_by_type[name]), "mean_return": mean}
+            for name, mean in record.mean_return_by_type.items()
         },
         **{
             name: None

@@ -1,5 +1,6 @@
 """Running the benchmark: train what is missing, measure every agent, keep the records."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -15,6 +16,7 @@ from dropin.core.files import file_checksum
 from dropin.evaluation.evaluate import LEGACY_ENVS, LEGACY_EPISODES, names_agent
 from dropin.experiments.benchmark.episodes import measure
 from dropin.experiments.benchmark.records import CHECKPOINTS, Checkpoint, Record
+from dropin.experiments.benchmark.results import results_name
 from dropin.experiments.benchmark.runs import (
     RunPlan,
     plan_runs,
@@ -27,6 +29,7 @@ from dropin.experiments.planning import Progress, find_runs
 from dropin.experiments.reproduce import check_place, train_missing
 from dropin.experiments.type_diversity import type_names
 from dropin.policies import RANDOM
+from dropin.training.config import RunConfig
 from dropin.training.parallel import cores
 from dropin.training.run_directory import RunDirectory
 
@@ -56,6 +59,8 @@ class Options:
     """The address of the Ray cluster."""
     report: str = "auto"
     """How to report progress: `auto`, `lines`, `json` or `none`."""
+    train: bool = True
+    """Whether to train the runs that are missing; otherwise those that are done are measured."""
 
     def __post_init__(self) -> None:
         if not 0 < self.scale <= 1:
@@ -123,9 +128,27 @@ class Benchmark:
         self.is_learner, self.references = who in registry.learners, references
         if references and not self.is_learner:
             raise unknown("learner", who, registry.learners)
+        self.notes: list[str] = []
+        """Sentences about tasks that are left out, or may mean something else."""
         self.tasks = list(tasks) if self.is_learner or who == RANDOM else self._fitting(tasks)
         for task in self.tasks:
             task.check()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in the records of this benchmark."""
+        if self.references:
+            return RANDOM, BEST_RESPONSE
+        return (agent_name(self.who) if not self.is_learner else self.who,)
+
+    @cached_property
+    def trained_with(self) -> RunConfig | None:
+        """The settings of the run that made the agent; None if it is no agent, or nobody knows."""
+        if self.is_learner or not names_agent(self.who):
+            return None
+        path = agent_path(self.who)
+        files = RunDirectory(path if path.is_dir() else path.parent)
+        return files.config() if files.exists else None
 
     @cached_property
     def plan(self) -> RunPlan:
@@ -152,15 +175,19 @@ class Benchmark:
             KeyboardInterrupt: If it was interrupted, once all runs are saved.
         """
         options, failures = self.options, []
-        try:
-            train_missing(
-                self.plan.jobs, on=options.on, address=options.address, report=options.report
-            )
-        except StoppedError as error:
-            failures.append(str(error))
-        finally:
-            self.plan = self.plan.refreshed()
-        records = self.measure(list(self.trials()), failures, say)
+        if options.train:
+            try:
+                train_missing(
+                    self.plan.jobs, on=options.on, address=options.address, report=options.report
+                )
+            except StoppedError as error:
+                failures.append(str(error))
+            finally:
+                self.plan = self.plan.refreshed()
+        trials = list(self.trials())
+        if not trials and not failures:
+            raise InputError(f"None of the {len(self.plan.jobs)} runs is done: train them first.")
+        records = self.measure(trials, failures, say)
         if failures:
             raise StoppedError(" ".join(failures))
         return records
@@ -225,18 +252,16 @@ class Benchmark:
         return [records[trial] for trial in trials if trial in records]
 
     def _trials_without_training(self) -> Iterator[Trial]:
-        who, seed, step = self.who, 0, 0
+        who = self.who
         if names_agent(who):
             who = agent_path(who)
-            if who.is_dir():
-                files = RunDirectory(who)
-                if files.exists:
-                    config = files.config()
-                    seed, step = config.seed, config.steps
-                who = who / AGENT_FILE
+            who = who / AGENT_FILE if who.is_dir() else who
+        config = self.trained_with
+        seed, step = (0, 0) if config is None else (config.seed, config.steps)
+        (name,) = self.names
         for task in self.tasks:
             for limit in task.test_limits:
-                yield Trial(task, limit, self.who, who, seed, "last", step)
+                yield Trial(task, limit, name, who, seed, "last", step)
 
     def _fitting(self, tasks: Sequence[Task]) -> list[Task]:
         """Return the tasks in whose game the agent or the type can play."""
@@ -245,13 +270,54 @@ class Benchmark:
             fitting = [task for task in tasks if task.game == game]
             if not fitting:
                 raise InputError(f"{self.who} plays {game}, but no task is of this game.")
-            return fitting
+            return self._not_met(fitting)
         names = {task.name: type_names(task.game, task.rules) for task in tasks}
         fitting = [task for task in tasks if self.who in names[task.name]]
         if not fitting:
             known = [*registry.learners, RANDOM, *(name for own in names.values() for name in own)]
             raise unknown("learner, type or agent", self.who, dict.fromkeys(known))
         return fitting
+
+    def _not_met(self, tasks: Sequence[Task]) -> list[Task]:
+        """Return the tasks in which an agent has not met types that are new in the test."""
+        config = self.trained_with
+        if config is None:
+            strangers = [task.name for task in tasks if task.met_in_training(None)]
+            if strangers:
+                self.notes.append(
+                    f"Nobody knows with which types {self.who} was trained: if it has met those of"
+                    f" the test, they are no strangers in {', '.join(strangers)}."
+                )
+            return list(tasks)
+        met = {task.name: found for task in tasks if (found := task.met_in_training(config.types))}
+        if met:
+            types = ", ".join(dict.fromkeys(name for found in met.values() for name in found))
+            text = (
+                f"{self.who} was trained with types that are strangers in the test ({types}), so"
+                f" it cannot take {', '.join(met)}."
+            )
+            if len(met) == len(tasks):
+                raise InputError(text)
+            self.notes.append(text)
+        rules = {task.rules for task in tasks} - {config.rules}
+        if rules:
+            self.notes.append(
+                f"{self.who} was trained under the rules {config.rules}, but the tasks have the"
+                f" rules {', '.join(sorted(rules))}."
+            )
+        return [task for task in tasks if task.name not in met]
+
+
+def agent_name(who: str) -> str:
+    """Return the name in records of an agent, a type or a policy: for a file, its path in short.
+
+    Args:
+        who: The name or the path.
+    """
+    if not names_agent(who):
+        return who
+    parts = [re.sub(r"[^A-Za-z0-9._+-]+", "-", part).lstrip("._+-") for part in Path(who).parts]
+    return "/".join(part for part in parts if part)
 
 
 def _program(trial: Trial) -> str:
@@ -293,7 +359,7 @@ class _Measuring:
         """Return the file of a test's record."""
         return record_path(
             self.options.directory,
-            trial.learner,
+            results_name(trial.learner, self.options.scale),
             trial.task,
             trial.limit,
             trial.seed,

@@ -19,7 +19,7 @@ from dropin.evaluation.statistics import (
     estimate,
     improvement_across_tasks,
 )
-from dropin.experiments.benchmark.records import WINDOW, Checkpoint, Record, Sums, mean_returns
+from dropin.experiments.benchmark.records import WINDOW, Checkpoint, Measured, Sums, mean_returns
 
 __all__ = [
     "BEST_RESPONSE",
@@ -65,6 +65,11 @@ class TaskKey(NamedTuple):
         """The game, the first part of the name."""
         return self.name.partition("/")[0]
 
+    @property
+    def short(self) -> str:
+        """The name without the game."""
+        return self.name.partition("/")[2]
+
 
 class Situation(NamedTuple):
     """A task at one of the team limits of its test."""
@@ -76,7 +81,7 @@ class Situation(NamedTuple):
         return f"{self.task}, team limit {self.team_limit}"
 
     @classmethod
-    def of(cls, record: Record) -> "Situation":
+    def of(cls, record: Measured) -> "Situation":
         """Return the situation of a record."""
         return cls(TaskKey(record.task, record.version), record.team_limit)
 
@@ -114,8 +119,8 @@ class Reference:
 
 
 def by_situation(
-    records: Iterable[Record], checkpoint: Checkpoint = "last"
-) -> dict[Situation, list[Record]]:
+    records: Iterable[Measured], checkpoint: Checkpoint = "last"
+) -> dict[Situation, list[Measured]]:
     """Return the records of one learner by situation, each list in the order of its seeds.
 
     Args:
@@ -125,7 +130,7 @@ def by_situation(
     Raises:
         InputError: If there are two records of the same seed in a situation.
     """
-    found: dict[Situation, dict[int, Record]] = {}
+    found: dict[Situation, dict[int, Measured]] = {}
     for record in records:
         if record.checkpoint == checkpoint:
             runs = found.setdefault(Situation.of(record), {})
@@ -141,7 +146,7 @@ def by_situation(
 
 
 def find_references(
-    chance: Iterable[Record], best_response: Iterable[Record]
+    chance: Iterable[Measured], best_response: Iterable[Measured]
 ) -> dict[Situation, Reference]:
     """Return the references of every situation of which there is at least one record.
 
@@ -158,7 +163,7 @@ def find_references(
 
 
 def task_returns(
-    records: Iterable[Record], checkpoint: Checkpoint = "last"
+    records: Iterable[Measured], checkpoint: Checkpoint = "last"
 ) -> dict[TaskKey, dict[int, float]]:
     """Return the mean return of each run in each task, by seed.
 
@@ -174,7 +179,7 @@ def task_returns(
 
 
 def task_scores(
-    records: Iterable[Record],
+    records: Iterable[Measured],
     references: Mapping[Situation, Reference],
     checkpoint: Checkpoint = "last",
 ) -> dict[TaskKey, dict[int, float]]:
@@ -197,7 +202,7 @@ def task_scores(
 
 
 def _over_limits(
-    values: Mapping[Situation, np.ndarray], records: Mapping[Situation, Sequence[Record]]
+    values: Mapping[Situation, np.ndarray], records: Mapping[Situation, Sequence[Measured]]
 ) -> dict[TaskKey, dict[int, float]]:
     """Return the mean over the team limits of each run, by task and seed."""
     tables: dict[TaskKey, list[dict[int, float]]] = {}
@@ -263,7 +268,7 @@ def improvement(
     return improvement_across_tasks(one, two)
 
 
-def reward_by_team_size(records: Sequence[Record]) -> dict[int, Estimate]:
+def reward_by_team_size(records: Sequence[Measured]) -> dict[int, Estimate]:
     """Return the learner's mean reward in a step, by the number of agents of its side.
 
     Args:
@@ -275,7 +280,7 @@ def reward_by_team_size(records: Sequence[Record]) -> dict[int, Estimate]:
     return _by_cell([record.reward_by_team_size for record in records])
 
 
-def type_returns(records: Sequence[Record]) -> dict[str, Estimate]:
+def type_returns(records: Sequence[Measured]) -> dict[str, Estimate]:
     """Return the mean return among teammates of a single type, by type, over runs.
 
     Args:
@@ -283,12 +288,12 @@ def type_returns(records: Sequence[Record]) -> dict[str, Estimate]:
     """
     values: dict[str, list[float]] = {}
     for record in records:
-        for name, returns in record.returns_by_type.items():
-            values.setdefault(name, []).append(float(np.mean(returns, dtype=np.float64)))
+        for name, mean in record.mean_return_by_type.items():
+            values.setdefault(name, []).append(mean)
     return {name: estimate(each) for name, each in values.items()}
 
 
-def worst_type(records: Sequence[Record]) -> tuple[str, Estimate] | None:
+def worst_type(records: Sequence[Measured]) -> tuple[str, Estimate] | None:
     """Return the type with which the mean return is lowest, and that return.
 
     Args:
@@ -317,7 +322,7 @@ class Recovery:
     """The mean reward by step, from -`WINDOW`; 0 is the first step with the change."""
 
 
-def recovery(records: Sequence[Record], event: Event) -> Recovery | None:
+def recovery(records: Sequence[Measured], event: Event) -> Recovery | None:
     """Return how the learner's reward changes around an event, with intervals over runs.
 
     Args:
@@ -343,7 +348,7 @@ def recovery(records: Sequence[Record], event: Event) -> Recovery | None:
     )
 
 
-def accuracy_by_age(records: Sequence[Record]) -> dict[int, Estimate]:
+def accuracy_by_age(records: Sequence[Measured]) -> dict[int, Estimate]:
     """Return how often the likeliest predicted action was taken, by steps since arrival.
 
     Args:

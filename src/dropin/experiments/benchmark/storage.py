@@ -4,13 +4,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 
-from dropin.core.config import PlainDict, PlainMapping
+from dropin.core.config import PlainDict, PlainMapping, misfit
 from dropin.core.errors import InputError
 from dropin.core.files import read_arrays, write_arrays
-from dropin.experiments.benchmark.records import EpisodeTable, Record, Sums
+from dropin.experiments.benchmark.records import Checkpoint, EpisodeTable, Record, Sums
 from dropin.experiments.benchmark.tasks import Task
 
 __all__ = ["Source", "load_record", "load_records", "record_path", "save_record"]
@@ -23,6 +24,7 @@ _SUMS = (
 )  # fmt: skip
 _PLAIN = ("task", "version", "team_limit", "seed", "checkpoint", "step", "learner")
 _TYPE = "returns_by_type."
+_KIND = "record"
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,24 @@ class Source:
     """The identity of the task, see `Task.identity`."""
     episodes: int
     """The number of episodes that was asked for."""
+
+
+class _Source(TypedDict):
+    agent: str
+    task: str
+    episodes: int
+
+
+class _Described(TypedDict):
+    task: str
+    version: int
+    team_limit: int
+    seed: int
+    checkpoint: Checkpoint
+    step: int
+    learner: str
+    types: list[str]
+    source: _Source
 
 
 def record_path(
@@ -73,7 +93,7 @@ def save_record(path: Path, record: Record, source: Source) -> None:
     arrays |= {f"{_TYPE}{name}": each for name, each in record.returns_by_type.items()}
     about: PlainDict = {name: getattr(record, name) for name in _PLAIN}
     types = list(record.returns_by_type)
-    described = {"kind": "record", "format": FORMAT, "types": types, "source": vars(source)}
+    described = {"kind": _KIND, "format": FORMAT, "types": types, "source": vars(source)}
     write_arrays(path, arrays, about | described)
 
 
@@ -87,16 +107,36 @@ def load_record(path: Path) -> tuple[Record, Source]:
         InputError: If the file is missing, damaged or something else.
     """
     arrays, about = read_arrays(path)
-    if about.get("kind") != "record":
+    if about.get("kind") != _KIND:
         raise InputError(f"{path} is not a record of the benchmark.")
     if about.get("format") != FORMAT:
         raise InputError(
             f"{path} is of format {about.get('format')}, and this version reads format {FORMAT}."
         )
+    if expected := misfit(about, _Described):
+        raise InputError(f"{path} is damaged: what it says of itself is not {expected}.")
     try:
-        return _record(arrays, about), Source(**about["source"])
+        record = _record(arrays, about)
+        _check_shapes(record)
+        return record, Source(**about["source"])
     except (KeyError, TypeError):
         raise InputError(f"{path} is damaged: it lacks a part of the record.") from None
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: {error}.") from None
+
+
+def _check_shapes(record: Record) -> None:
+    """Raise `ValueError` if columns that belong together have different lengths."""
+    sums = [each for name in _SUMS if (each := getattr(record, name)) is not None]
+    groups: list[list[np.ndarray]] = [
+        list(vars(record.episodes).values()), *([each.total, each.count] for each in sums),
+        *([each] for each in record.returns_by_type.values()),
+    ]  # fmt: skip
+    for group in groups:
+        if any(each.ndim != 1 or each.shape != group[0].shape for each in group):
+            raise ValueError("its columns differ in length")
+        if not len(group[0]):
+            raise ValueError("a column of it is empty")
 
 
 def _record(arrays: Mapping[str, np.ndarray], about: PlainMapping) -> Record:

@@ -16,7 +16,7 @@ from typing import Literal
 from dropin.core import registry
 from dropin.core.config import Checked, PlainDict, PlainMapping, from_dict, not_none, to_dict
 from dropin.core.errors import InputError, did_you_mean, unknown
-from dropin.core.reading import parse_toml, read_file
+from dropin.core.reading import first_repeated, parse_toml, read_file
 from dropin.core.specs import check_rules
 from dropin.env import AnyEnv, make
 from dropin.experiments.type_diversity import type_names
@@ -110,8 +110,8 @@ class Task(Checked):
                 raise InputError(
                     f"Team limit {limit} is too small: a team has at least {MIN_TEAM_SIZE} agents."
                 )
-            if limits.count(limit) > 1:
-                raise InputError(f"Team limit {limit} is given twice.")
+        if (twice := first_repeated(limits)) is not None:
+            raise InputError(f"Team limit {twice} is given twice.")
 
     def _check_types(self) -> None:
         known = type_names(self.game, self.rules)
@@ -124,8 +124,8 @@ class Task(Checked):
             for each in given:
                 if each not in known:
                     raise unknown(f"type of {self.game}", each, known)
-                if given.count(each) > 1:
-                    raise InputError(f"{name} names {each} twice.")
+            if (twice := first_repeated(given)) is not None:
+                raise InputError(f"{name} names {twice} twice.")
         both = [each for each in self.train_types or known if each in (self.test_types or known)]
         if self.disjoint and both:
             raise InputError(
@@ -138,6 +138,16 @@ class Task(Checked):
         """A hash of everything that decides training and the test."""
         values = {name: each for name, each in to_dict(self).items() if name not in _NOT_MEASURED}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+
+    def met_in_training(self, types: Sequence[str] | None) -> list[str]:
+        """Return the types of the test that an agent has met, but should not have.
+
+        Args:
+            types: What the agent's teammates were drawn from in training; None means all types.
+        """
+        known = type_names(self.game, self.rules)
+        met, allowed = types or known, self.train_types or known
+        return [each for each in self.test_types or known if each in met and each not in allowed]
 
     def make_test_env(self, limit: int) -> AnyEnv:
         """Make the environment of the test.
@@ -242,10 +252,8 @@ def _task(values: PlainDict) -> Task:
 
 def _check_names(tasks: Sequence[Task], place: str) -> None:
     """Raise `InputError` if two tasks have one name."""
-    names = [task.name for task in tasks]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"{place}: there are two tasks called {name}.")
+    if (twice := first_repeated(task.name for task in tasks)) is not None:
+        raise InputError(f"{place}: there are two tasks called {twice}.")
 
 
 @cache
