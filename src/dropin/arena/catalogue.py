@@ -202,8 +202,8 @@ class Catalogue:
                 self._prepared.move_to_end(key)
                 return self._prepared[key]
             env = config.make_env()
-            simulation = Simulation(env, config.make_policy(env, self._agent(config, env)))
-            simulation.warm_up()
+            policy = config.make_policy(env, self._agent(config, env))
+            simulation = Simulation.prepare(env, policy)
             later = simulation.warm_up_for_people
             prepared = Prepared(simulation, describe_env(env), later=later)
             self._prepared[key] = prepared

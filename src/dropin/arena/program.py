@@ -21,12 +21,13 @@ class Program(Generic[Result]):
 
     Args:
         function: The function.
+        quick: Whether to compile in half the time. Results may then differ in the last bits of
+            floats from those of other programs, never from those of this one.
     """
 
-    def __init__(self, function: Callable[..., Result]):
-        # Not by Equinox, whose calls take several times as long as these programs. With the quick
-        # options FortAttack's states differ in the last bits from those of other programs.
-        self._jitted = jax.jit(function, compiler_options=compiler_options(quick=False))
+    def __init__(self, function: Callable[..., Result], *, quick: bool = False):
+        # Not by Equinox, whose calls take several times as long as these programs.
+        self._jitted = jax.jit(function, compiler_options=compiler_options(quick=quick))
         self._lock = threading.Lock()
         self.compiled: Callable[..., Result] | None = None
         """The compiled program, if there is one already."""

@@ -9,6 +9,7 @@ goes on or is changed, so the same observation and memory always give the same b
 
 import functools
 import threading
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -134,12 +135,27 @@ class TeamPrograms:
         bits = jax.eval_shape(jax.random.key_data, key)
         self.seen: Seen = jax.eval_shape(self._reset, params, bits)
         """The shapes of what is seen."""
-        self.reset: Program[Seen] = Program(self._reset)
+        quick = not _has_floats(core.state.game)
+        self.reset: Program[Seen] = Program(self._reset, quick=quick)
         """(params, bits of a key) -> what is seen first"""
-        self.step: Program[tuple[Packed, Seen]] = Program(self._step)
+        self.step: Program[tuple[Packed, Seen]] = Program(self._step, quick=quick)
         """(params, core, learner's action, forced) -> packed time step, what is seen next"""
-        self.change: Program[Seen] = Program(self._change)
+        self.change: Program[Seen] = Program(self._change, quick=quick)
         """(params, core, joined, replaced, left) -> what is seen after that"""
+
+    def warm_up(self, params: Params, compiling: Executor) -> list[Future[Any]]:
+        """Begin to compile what every episode needs, the longest first.
+
+        Args:
+            params: The arrays to call the programs with.
+            compiling: Threads to compile in.
+        """
+        core, _, bits = self.seen
+        forced = np.full(self.observation.template.present.shape, -1, np.int32)
+        return [
+            compiling.submit(self.step.compile, params, core, np.int32(0), forced),
+            compiling.submit(self.reset.compile, params, bits),
+        ]
 
     def _see(self, core: Core, observation: Observation) -> Seen:
         bits = jax.random.key_data(core.key)
@@ -247,6 +263,22 @@ class MindPrograms:
         self.pairs: Program[Any] = Program(self._pairs)
         """(params, observation, bits of the key, memory) -> all pairwise utilities, or None"""
 
+    def warm_up(self, params: Params, seen: Seen, compiling: Executor) -> list[Future[Any]]:
+        """Begin to compile what every episode needs.
+
+        Args:
+            params: The arrays to call the programs with.
+            seen: The shapes of what is seen.
+            compiling: Threads to compile in.
+        """
+        core, observation, bits = seen
+        needed = core if self.needs_core else ()
+        memory = self.packed_memory
+        return [
+            compiling.submit(self.think.compile, params, needed, observation, bits, memory),
+            compiling.submit(self.init.compile, params),
+        ]
+
     def _first_memory(self, params: Params) -> PyTree:
         return self._structure.combine(params)[1].init_memory(self._slots)
 
@@ -296,6 +328,11 @@ class MindPrograms:
         _, act_key, _ = split(jax.random.wrap_key_data(bits), 3)
         seen, before = self._observation.unpack(observation), self.memory.unpack(memory)
         return pair_tables(policy.agent.policy, act_key, seen, before)
+
+
+def _has_floats(tree: PyTree) -> bool:
+    """Return whether the last bits of floats become part of a state, as in FortAttack."""
+    return any(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in jax.tree.leaves(tree))
 
 
 def _leaves(tree: PyTree) -> tuple[tuple[Any, ...], Any]:

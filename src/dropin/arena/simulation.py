@@ -91,6 +91,21 @@ class Simulation:
         self._num_actions = len(env.game.actions)
         self._unknown: Accuracy = ((0, 0),) * env.slots
 
+    @classmethod
+    def prepare(cls, env: AnyEnv, policy: Policy) -> "Simulation":
+        """Make a simulation and compile what its steps need.
+
+        Args:
+            env: The environment.
+            policy: The policy of slot 0.
+        """
+        with ThreadPoolExecutor() as compiling:
+            team, params = team_programs(env)
+            team.warm_up(params, compiling)  # While the learner is traced.
+            simulation = cls(env, policy)
+            simulation.warm_up()
+            return simulation
+
     def reset(self, seed: int) -> Moment:
         """Start an episode.
 
@@ -235,17 +250,10 @@ class Simulation:
 
     def warm_up(self) -> None:
         """Compile what every episode needs, so that its steps do not take long."""
-        team, learner, (core, observation, key) = self._team, self._learner, self._team.seen
-        env, policy = self._env_params, self._policy_params
-        seen = (core if learner.needs_core else (), observation, key)
         # All at once, since compilation is not held up by Python's lock; the longest begins.
         with ThreadPoolExecutor() as compiling:
-            begun = [
-                compiling.submit(team.step.compile, env, core, np.int32(0), self._forced({})),
-                compiling.submit(team.reset.compile, env, _key_bits(0)),
-                compiling.submit(learner.think.compile, policy, *seen, learner.packed_memory),
-                compiling.submit(learner.init.compile, policy),
-            ]
+            begun = self._team.warm_up(self._env_params, compiling)
+            begun += self._learner.warm_up(self._policy_params, self._team.seen, compiling)
         for each in begun:
             each.result()
         self.step(self.reset(0), {})
