@@ -19,17 +19,17 @@ from dropin.experiments.benchmark.tasks import select_tasks
 TURNCOAT, STRANGERS = select_tasks(["lbf/turncoat", "lbf/strangers-ciao"])
 
 
+def made_up(who, task, limit, *, learner, seed, checkpoint, step, episodes):
+    """Return a record whose mean return is 10 times the seed plus the team limit."""
+    del who, episodes
+    at = {"task": task.name, "version": task.version, "team_limit": limit}
+    made = record(10.0 * seed + limit, seed=seed, **at)
+    return replace(made, learner=learner, checkpoint=checkpoint, step=step)
+
+
 @pytest.fixture(autouse=True)
-def _made_up(monkeypatch):
-    """Nothing is played: the mean return is 10 times the seed plus the team limit."""
-
-    def measure(who, task, limit, *, learner, seed, checkpoint, step, episodes):
-        del who, episodes
-        at = {"task": task.name, "version": task.version, "team_limit": limit}
-        made = record(10.0 * seed + limit, seed=seed, **at)
-        return replace(made, learner=learner, checkpoint=checkpoint, step=step)
-
-    monkeypatch.setattr(running, "measure", measure)
+def _nothing_is_played(monkeypatch):
+    monkeypatch.setattr(running, "measure", made_up)
     monkeypatch.setattr(running, "load_agent", lambda path: path)
     monkeypatch.setattr(running, "train_missing", lambda *_, **__: None)
 
@@ -128,8 +128,6 @@ def test_a_file_has_a_name_that_results_can_hold(tmp_path):
 
 
 def test_what_was_measured_is_stored_even_if_something_failed(tmp_path, capsys, monkeypatch):
-    made_up = running.measure
-
     def measure(who, task, limit, **given):
         if limit == 5:
             raise InputError("There is no room.")
