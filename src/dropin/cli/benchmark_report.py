@@ -108,9 +108,11 @@ def keep(directories: Directories = (), out: Path = Path("docs/results/benchmark
     collected = collect(directories or (Path("benchmark"),), need_receipt=False)
     for path, reason in collected.refused.items():
         print(f"dropin: {path} is left out: {reason}", file=sys.stderr)
-    for each in collected.results:
-        if isinstance(each, Results):
-            print(keep_results(each, out / results_name(each.about.learner, each.about.scale)))
+    whole = [each for each in collected.results if isinstance(each, Results)]
+    if not whole:
+        raise InputError("There are no results to keep.")
+    for each in whole:
+        print(keep_results(each, out / results_name(each.about.learner, each.about.scale)))
     _write((out,), out, "report", "last", csv=False, need_receipt=False)
 
 

@@ -153,6 +153,6 @@ def _spec(name: str, summary: str, graph: GraphKind, steps_per_second: float) ->
 
 
 SPECS = (
-    _spec("ciao-c", "GPL-Q as a cooperative game, complete graph", "complete", 24_500),
-    _spec("ciao-s", "GPL-Q as a cooperative game, star around the learner", "star", 25_600),
+    _spec("ciao-c", "GPL-Q as a cooperative game, complete graph", "complete", 24_100),
+    _spec("ciao-s", "GPL-Q as a cooperative game, star around the learner", "star", 25_900),
 )

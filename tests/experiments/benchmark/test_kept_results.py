@@ -69,9 +69,17 @@ def test_a_leaderboard_takes_kept_results_that_were_checked(tmp_path):
 
 
 def test_what_is_kept_is_replaced_by_the_same_learner_only(tmp_path):
-    few, more = store(tmp_path / "a", "gpl-q", GPL[:2]), store(tmp_path / "b", "gpl-q", GPL)
+    few, more = store(tmp_path / "a", "gpl-q", [9.0, 9.0]), store(tmp_path / "b", "gpl-q", GPL)
     keep_results(few, tmp_path / "kept")
-    assert len(read_kept(keep_results(more, tmp_path / "kept")).records) == 10
+    kept = read_kept(keep_results(more, tmp_path / "kept")).records
+    assert [each.mean_return for each in kept] == 2 * GPL
+    # Records that the new results lack stay; those of an older version of a task do not.
+    keep_results(store(tmp_path / "c", "gpl-q", [7.0], team_limit=5), tmp_path / "kept")
+    kept = read_kept(tmp_path / "kept").records
+    assert len(kept) == 12
+    assert [each.mean_return for each in kept if each.team_limit == 5] == [7.0, 7.0]
+    keep_results(store(tmp_path / "d", "gpl-q", [8.0], version=2), tmp_path / "kept")
+    assert [each.mean_return for each in read_kept(tmp_path / "kept").records] == [8.0, 8.0]
     other = store(tmp_path, "ql", GPL)
     with pytest.raises(InputError, match="holds results of gpl-q at scale 1: give another"):
         keep_results(other, tmp_path / "kept")
@@ -115,6 +123,10 @@ def test_a_row_that_is_no_record_is_refused(old, new, tmp_path):
 
 
 def test_the_command_keeps_results_and_writes_their_page(tmp_path, capsys):
+    (tmp_path / "results").mkdir()
+    with pytest.raises(SystemExit):
+        main(["benchmark", "keep", str(tmp_path / "results"), "--out", str(tmp_path / "kept")])
+    assert "There are no results to keep" in capsys.readouterr().err
     store(tmp_path / "results", "gpl-q", GPL[:1])
     main(["benchmark", "keep", str(tmp_path / "results"), "--out", str(tmp_path / "kept")])
     out = capsys.readouterr().out.split()

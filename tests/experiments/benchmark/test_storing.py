@@ -19,8 +19,8 @@ from dropin.experiments.benchmark.tasks import select_tasks
 TURNCOAT, STRANGERS = select_tasks(["lbf/turncoat", "lbf/strangers-ciao"])
 
 
-def made_up(who, task, limit, *, learner, seed, checkpoint, step, episodes):
-    """Return a record whose mean return is 10 times the seed plus the team limit."""
+def measure(who, task, limit, *, learner, seed, checkpoint, step, episodes):
+    """Play nothing: the mean return is 10 times the seed plus the team limit."""
     del who, episodes
     at = {"task": task.name, "version": task.version, "team_limit": limit}
     made = record(10.0 * seed + limit, seed=seed, **at)
@@ -28,8 +28,8 @@ def made_up(who, task, limit, *, learner, seed, checkpoint, step, episodes):
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_played(monkeypatch):
-    monkeypatch.setattr(running, "measure", made_up)
+def _made_up(monkeypatch):
+    monkeypatch.setattr(running, "measure", measure)
     monkeypatch.setattr(running, "load_agent", lambda path: path)
     monkeypatch.setattr(running, "train_missing", lambda *_, **__: None)
 
@@ -128,12 +128,12 @@ def test_a_file_has_a_name_that_results_can_hold(tmp_path):
 
 
 def test_what_was_measured_is_stored_even_if_something_failed(tmp_path, capsys, monkeypatch):
-    def measure(who, task, limit, **given):
+    def measure_small_teams(who, task, limit, **given):
         if limit == 5:
             raise InputError("There is no room.")
-        return made_up(who, task, limit, **given)
+        return measure(who, task, limit, **given)
 
-    monkeypatch.setattr(running, "measure", measure)
+    monkeypatch.setattr(running, "measure", measure_small_teams)
     where = ("--directory", str(tmp_path))
     with pytest.raises(SystemExit) as ended:
         main(["benchmark", "run", "random", "--tasks", "lbf/turncoat", *where])

@@ -8,7 +8,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ from dropin.experiments.benchmark.results import (
     SUMS,
     About,
     Results,
+    joined_commands,
 )
 from dropin.experiments.benchmark.schema import fields_of, optional, read_strictly, text
 from dropin.training.tables import write_table
@@ -74,9 +75,11 @@ class KeptResults:
 def keep_results(results: Results, directory: Path) -> Path:
     """Write results as small tables.
 
+    Records of the same learner that are kept there stay, unless they are among the results.
+
     Args:
         results: The results.
-        directory: Where to write them; an older version of the same learner is replaced.
+        directory: Where to write them.
 
     Returns:
         The directory.
@@ -84,22 +87,34 @@ def keep_results(results: Results, directory: Path) -> Path:
     Raises:
         InputError: If results of another learner are kept there, or of another scale.
     """
-    if (directory / KEPT_FILE).exists():
-        old = read_kept(directory).about
-        if (old.learner, old.scale) != (results.about.learner, results.about.scale):
-            raise InputError(
-                f"{directory} holds results of {old.learner} at scale {old.scale:g}: give another"
-                " directory."
-            )
     has_receipt = (results.directory / RECEIPT_FILE).exists()
     receipt = check_receipt(results) if has_receipt else None
+    about, records = results.about, list[Measured](results.records)
+    if (directory / KEPT_FILE).exists():
+        old = read_kept(directory)
+        if (old.about.learner, old.about.scale) != (about.learner, about.scale):
+            raise InputError(
+                f"{directory} holds results of {old.about.learner} at scale"
+                f" {old.about.scale:g}: give another directory."
+            )
+        new, versions = set(map(_key, records)), dict(results.tasks)
+        stays = [each for each in old.records if _key(each) not in new
+                 and versions.get(each.task, each.version) == each.version]  # fmt: skip
+        if stays:
+            about = replace(about, command=joined_commands(old.about.command, about.command))
+            records, receipt = sorted([*records, *stays], key=_key), None
     # From here on it is incomplete, until kept.json is written again.
     (directory / KEPT_FILE).unlink(missing_ok=True)
     table = directory / RECORDS_FILE
-    write_table(table, [_row(each) for each in results.records])
-    about: PlainDict = {"schema": SCHEMA_NUMBER, **asdict(results.about), "receipt": receipt}
-    write_json(directory / KEPT_FILE, about | {"table": file_checksum(table)})
+    write_table(table, [_row(each) for each in records])
+    values: PlainDict = {"schema": SCHEMA_NUMBER, **asdict(about), "receipt": receipt}
+    write_json(directory / KEPT_FILE, values | {"table": file_checksum(table)})
     return directory
+
+
+def _key(record: Measured) -> tuple[str, int, int, int]:
+    at = CHECKPOINTS.index(record.checkpoint)
+    return record.task, record.team_limit, record.seed, at
 
 
 def read_kept(directory: Path) -> KeptResults:

@@ -62,6 +62,7 @@ __all__ = [
     "Kind",
     "Results",
     "files_below",
+    "joined_commands",
     "read_results",
     "results_name",
     "summary_problems",
@@ -74,6 +75,8 @@ AGENTS = "agents"
 """The directory of the agents."""
 MAX_RESULTS_BYTES = 2 * MAX_JSON_BYTES
 MAX_SLOTS = MAX_SEEDS = 1000
+SEPARATOR, MAX_COMMANDS = "; ", 900
+"""Between commands that made results, and the largest number of characters: older ones go first."""
 ROUNDING = 1e-9
 """By how much a stored mean may differ from that of the episodes, relative to their size."""
 SUMS = {
@@ -224,6 +227,19 @@ def results_name(learner: str, scale: float) -> str:
     """
     small = "" if scale == 1 else f"-scale-{scale:g}"
     return re.sub(r"[^A-Za-z0-9.+_]+", "-", learner).strip("-") + small
+
+
+def joined_commands(old: str, new: str) -> str:
+    """Return the commands that made results, each once and the newest last.
+
+    Args:
+        old: The commands of earlier calls.
+        new: The command of this one.
+    """
+    commands = [each for each in old.split(SEPARATOR) if each and each != new] + [new]
+    while len(commands) > 1 and len(SEPARATOR.join(commands)) > MAX_COMMANDS:
+        del commands[0]
+    return SEPARATOR.join(commands)
 
 
 def write_results(

@@ -15,6 +15,7 @@ from dropin.experiments.benchmark.results import (
     About,
     AgentKey,
     Results,
+    joined_commands,
     read_results,
     results_name,
     write_results,
@@ -22,10 +23,6 @@ from dropin.experiments.benchmark.results import (
 from dropin.experiments.benchmark.running import Benchmark
 
 __all__ = ["check_earlier", "store_results"]
-
-MAX_COMMANDS = 900
-"""Characters of the commands that results remember, the newest ones first."""
-SEPARATOR = "; "
 
 
 def check_earlier(benchmark: Benchmark) -> dict[str, Results]:
@@ -85,7 +82,7 @@ def store_results(benchmark: Benchmark, records: Sequence[Record], command: str)
             stays = _untouched(old, own)
             agents = agents | {key: path for key, path in _stored_agents(old).items()
                                if key in {_key(record) for record in stays}}  # fmt: skip
-            about = replace(about, command=_joined(old.about.command, command))
+            about = replace(about, command=joined_commands(old.about.command, command))
             own += stays
         directory = _directory(benchmark, learner)
         write_results(directory, own, about, agents, replace=True)
@@ -149,11 +146,3 @@ def _stored_agents(results: Results) -> dict[AgentKey, Path]:
     }
     return {key: path for key, name in names.items()
             if name is not None and (path := results.directory / name).exists()}  # fmt: skip
-
-
-def _joined(old: str, new: str) -> str:
-    """Return the commands that made results, each once and the newest last."""
-    commands = [each for each in old.split(SEPARATOR) if each and each != new] + [new]
-    while len(commands) > 1 and len(SEPARATOR.join(commands)) > MAX_COMMANDS:
-        del commands[0]
-    return SEPARATOR.join(commands)
