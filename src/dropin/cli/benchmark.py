@@ -197,7 +197,7 @@ def _show_plan(benchmark: "Benchmark") -> None:
     ]
     show_table(columns, rows, numbers=4)
     total = sum(job.seconds_left for job in jobs)
-    if total:
+    if total and benchmark.options.train:
         left = format_time(max(total / len(cores()), *(job.seconds_left for job in jobs)))
         print(f"About {left} on {len(cores())} cores, judged by the speed of another machine.")
 
