@@ -1,5 +1,7 @@
 """Pytrees as flat arrays, and blank copies of them."""
 
+from unittest import mock
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -37,3 +39,11 @@ def test_settings_become_arrays_without_compiling_a_program(caplog):
     assert (number.dtype, number.shape, float(number)) == (jnp.float32, (), 0.25)
     assert (levels.dtype, levels.tolist()) == (jnp.int32, [1, 3])
     assert jax.jit(as_int)(jnp.float32(2)).dtype == jnp.int32
+
+
+def test_the_shapes_of_bits_are_traced_once():
+    """JAX keeps something of all that it traces: a process that goes on restoring would grow."""
+    tree = make_tree()
+    zeros_like(tree)
+    with mock.patch.object(jax, "eval_shape", side_effect=AssertionError("traced")):
+        zeros_like(tree)
