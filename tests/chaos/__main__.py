@@ -33,7 +33,11 @@ SHARES = {
 come first, in a process that has computed nothing yet."""
 
 
-def kills(names: str, scratch: Path, found: Found, until: float, seed: int) -> None:
+Given = argparse.Namespace
+"""The options of the command."""
+
+
+def kills(names: str, scratch: Path, found: Found, until: float, given: Given) -> None:
     """Kill processes until the time is over.
 
     Args:
@@ -41,7 +45,7 @@ def kills(names: str, scratch: Path, found: Found, until: float, seed: int) -> N
         scratch: A directory for the runs.
         found: Where to note what is found.
         until: When to stop.
-        seed: Decides when they are killed.
+        given: The options; the seed decides when they are killed.
     """
     victims: dict[str, Victim] = {}
     workloads = [COUNTER] if names == "kills" else list(WORKLOADS)
@@ -49,11 +53,11 @@ def kills(names: str, scratch: Path, found: Found, until: float, seed: int) -> N
         workload = min(workloads, key=lambda each: found.kills_of(each.name))
         if workload.name not in victims:
             own = scratch / str(len(victims))
-            victims[workload.name] = Victim(workload, own, seed + len(victims))
+            victims[workload.name] = Victim(workload, own, given.seed + len(victims))
         victims[workload.name].disturb(found, until)
 
 
-def kills_of_drivers(part: str, scratch: Path, found: Found, until: float, seed: int) -> None:
+def kills_of_drivers(part: str, scratch: Path, found: Found, until: float, given: Given) -> None:
     """Kill the commands that start processes of their own; the arguments are those of `kills`."""
     del part
     victims: dict[str, DriverVictim] = {}
@@ -61,11 +65,11 @@ def kills_of_drivers(part: str, scratch: Path, found: Found, until: float, seed:
         driver = min(DRIVERS, key=lambda each: found.kills_of(each.name))
         if driver.name not in victims:
             own = scratch / str(len(victims))
-            victims[driver.name] = DriverVictim(driver, own, seed + len(victims))
+            victims[driver.name] = DriverVictim(driver, own, given.seed + len(victims))
         victims[driver.name].disturb(found, until)
 
 
-def faults(part: str, scratch: Path, found: Found, until: float, seed: int) -> None:
+def faults(part: str, scratch: Path, found: Found, until: float, given: Given) -> None:
     """Cut the power or break the disk until everything was tried or the time is over.
 
     Args:
@@ -73,15 +77,15 @@ def faults(part: str, scratch: Path, found: Found, until: float, seed: int) -> N
         scratch: A directory for the runs.
         found: Where to note what is found.
         until: When to stop.
-        seed: Decides the order.
+        given: The options; the seed decides the order.
     """
     with counter.counting(), quiet():
-        every = jobs(scratch)
+        every = [job for job in jobs(scratch) if job.name in given.jobs or not given.jobs]
         for number, job in enumerate(every):
             share = (until - time.monotonic()) / (len(every) - number)
             own, end = scratch / f"job-{number}", time.monotonic() + share
             disturb = lose_power if part == "power" else fail
-            whole = disturb(job, own, found, end, seed)
+            whole = disturb(job, own, found, end, given.seed)
             print(f"{part}: {job.name}: {'all of it' if whole else 'as the time allows'}")
 
 
@@ -113,6 +117,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--parts", nargs="*", default=list(SHARES), choices=list(SHARES))
+    parser.add_argument("--jobs", nargs="*", default=[], help="only these, of power and disk")
     parser.add_argument("--tally", type=Path, help="a file that adds up several campaigns")
     given = parser.parse_args()
     found, end = Found(given.tally), time.monotonic() + 60 * given.minutes
@@ -124,7 +129,7 @@ def main() -> None:
         until = time.monotonic() + share * max(end - time.monotonic(), 0.0)
         root = (memory if part in ("power", "disk") else scratch) / part
         root.mkdir(parents=True)
-        WORK[part](part, root, found, until, given.seed)
+        WORK[part](part, root, found, until, given)
         found.save()
     show(found)
     shutil.rmtree(memory, ignore_errors=True)

@@ -1,6 +1,7 @@
 """Pytrees as flat arrays, and blank copies of them."""
 
 from typing import Any
+from unittest import mock
 
 import equinox as eqx
 import jax
@@ -60,3 +61,11 @@ def test_shapes_are_found_without_computing_random_numbers(monkeypatch):
     monkeypatch.setattr("dropin._xla.random.threefry", None)
     shapes = shapes_of(lambda: MLP((3, 5, 2), key=jax.random.key(0)))
     assert shapes.layers[1].weight.shape == (5, 2)
+
+
+def test_the_shapes_of_bits_are_traced_once():
+    """JAX keeps something of all that it traces: a process that goes on restoring would grow."""
+    tree = make_tree()
+    zeros_like(tree)
+    with mock.patch.object(jax, "eval_shape", side_effect=AssertionError("traced")):
+        zeros_like(tree)

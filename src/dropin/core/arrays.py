@@ -1,6 +1,7 @@
 """Pytrees as named arrays, and back."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TypeVar
 
 import equinox as eqx
@@ -138,11 +139,15 @@ def to_bits(leaf: PyTree) -> PyTree:
 def shape_of_bits(leaf: PyTree) -> PyTree:
     """Return the shape and type of `to_bits`, given an array or its shape.
 
-    JAX traces random keys only: it keeps something of everything that it traces.
+    JAX traces it once only: it keeps something of everything that it traces.
     """
-    if _is_key(leaf):
-        return jax.eval_shape(to_bits, leaf)
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+    given = jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+    return _shape_of_key_bits(given) if _is_key(leaf) else given
+
+
+@lru_cache
+def _shape_of_key_bits(keys: jax.ShapeDtypeStruct) -> PyTree:
+    return jax.eval_shape(jax.random.key_data, keys)
 
 
 def from_bits(array: PyTree, like: PyTree) -> PyTree:
