@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,7 @@ def fuzz_guided(name: str, state: State, place: Path, seconds: float, most: int)
     """
     # Only on some systems, and of no use to anything else.
     atheris: Any = importlib.import_module("atheris")
-    with atheris.instrument_imports(include=list(WATCHED)):
+    with atheris.instrument_imports(include=["dropin"], exclude=_not_watched()):
         import fuzz_targets  # noqa: F401
 
         turn = Turn(name, state, place)
@@ -152,6 +153,23 @@ def fuzz_guided(name: str, state: State, place: Path, seconds: float, most: int)
     arguments = [sys.argv[0], *options, str(state.corpus), str(first)]
     atheris.Setup(arguments, test_one, custom_mutator=mutate)
     atheris.Fuzz()
+
+
+def _not_watched() -> list[str]:
+    """Return the modules of Dropin that do not guide the search: only whole packages can be named.
+
+    Instrumented networks and games are slow, and say nothing about what is read.
+    """
+    spec = find_spec("dropin")
+    assert spec is not None
+    assert spec.origin is not None
+    package = Path(spec.origin).parent
+    names = [
+        ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__")
+        for path in package.rglob("*.py")
+    ]
+    watched = tuple(f"{name}." for name in WATCHED)
+    return [name for name in names if not f"{name}.".startswith(watched)]
 
 
 def fuzz_unguided(name: str, state: State, place: Path, inputs: int, seed: int) -> Counts:
@@ -223,22 +241,36 @@ def _take_turn(name: str, state: State, seconds: float, most: int) -> None:
         command += ["--inputs", str(most), "--place", place, "--state", str(state.directory.parent)]
         with state.log.open("w") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)
-            try:
-                code = process.wait(seconds + GRACE)
-            except subprocess.TimeoutExpired:
-                code = "a timeout"
-            finally:
-                process.kill()
-                process.wait()
-        text, counts = state.log.read_text(errors="replace"), state.read()
-        if code != 0:
-            last = (text.strip().splitlines() or [""])[-1]
-            # The fuzzer writes the input at hand to a file, if it still can.
-            data = next((each.read_bytes() for each in Path(place).glob("*-*")), b"")
-            state.add_failure(counts, f"{DIED} with {code}: {last:.200}", data)
-    counts.edges = int((re.findall(r"cov: (\d+)", text) or [counts.edges])[-1])
-    state.write(counts)
+        code: int | str = 0
+        try:
+            code = process.wait(seconds + GRACE)
+        except subprocess.TimeoutExpired:
+            code = "a timeout"
+        finally:  # Also if this process is to end.
+            process.kill()
+            process.wait()
+            counts = _note_end(state, code, Path(place))
     print(_row(name, before, counts), flush=True)
+
+
+def _note_end(state: State, code: int | str, place: Path) -> Counts:
+    """Note the coverage of a turn that has ended, and how its process ended if that is a failure.
+
+    Args:
+        state: What is kept of the target.
+        code: How the process ended; 0 is well.
+        place: The directory of the turn.
+    """
+    text, counts = state.log.read_text(errors="replace"), state.read()
+    if code != 0:
+        last = (text.strip().splitlines() or [""])[-1]
+        # The fuzzer writes the input at hand to a file, if it still can.
+        data = next((each.read_bytes() for each in place.glob("*-*")), b"")
+        state.add_failure(counts, f"{DIED} with {code}: {last:.200}", data)
+    covered = re.findall(r"cov: (\d+)", text)
+    counts.edges = int(covered[-1]) if covered else counts.edges
+    state.write(counts)
+    return counts
 
 
 def _row(name: str, before: Counts, counts: Counts) -> str:
@@ -274,6 +306,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = [name for name in names if name not in TARGETS]
     if unknown:
         parser.error(f"no target {unknown[0]!r}: {', '.join(TARGETS)}")
+    if given.minutes <= 0:
+        return _summary(names, given.state, given.goal)
     given.state.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Stopped; the same command goes on."))
     with hold(given.state / ".lock", f"Another process is fuzzing in {given.state}"):

@@ -235,6 +235,7 @@ def plugin_metadata(data: bytes, path: Path) -> None:
     found = EntryPoints(
         _Harmless(name.strip(), value.strip(), registry.PLUGIN_GROUP) for name, _, value in lines
     )
+    registry.openness.load_builtin()
     before, types = registry.openness.snapshot(), dict(registry._types)
     registry._broken.cache_clear()
     try:

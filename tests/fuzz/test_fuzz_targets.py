@@ -6,9 +6,11 @@ None of this needs the fuzzer that is guided by coverage.
 import contextlib
 import os
 import subprocess
+import sys
 import tempfile
 import warnings
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import jax
@@ -184,6 +186,24 @@ def test_an_input_that_ends_its_process_is_not_read_again_at_the_start(tmp_path)
     state.add_failure(counts, f"{DIED} with -9: ", b"deadly")
     state.write(counts)
     assert list(state.failures(state.read())) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("atheris") is None, reason="needs the extra fuzz")
+def test_guided_fuzzing_goes_on_where_it_ended(tmp_path):
+    command = [sys.executable, Path(__file__).with_name("fuzz_run.py"), "--minutes", "0.5"]
+    command += ["--targets", "message", "--state", tmp_path]
+    state = State(tmp_path, "message")
+    found = []
+    for _ in range(2):
+        printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+        assert "0 targets fail" in printed.stdout
+        found.append((state.read(), set(state.corpus.iterdir())))
+    (first, corpus), (second, later) = found
+    assert 0 < first.inputs < second.inputs
+    assert first.edges > 0
+    assert corpus
+    assert later
 
 
 def test_who_has_fewest_inputs_gets_most_time():

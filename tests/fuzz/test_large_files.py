@@ -134,6 +134,12 @@ def test_json_as_large_as_allowed_that_is_wrong(text, guard, tmp_path):
     refused(guard, lambda: read_json(path), "cannot be read as JSON")
 
 
+def test_a_recording_with_one_large_line(guard, tmp_path):
+    path = tmp_path / "episode.jsonl"
+    path.write_bytes(b'{"kind":"header","x":[' + b"[]," * 5_000_000 + b"1]" + b',"check":1}\n')
+    refused(guard, lambda: read_recording(path), "line 1, is damaged: it is too long")
+
+
 def test_a_name_that_stands_twice_among_a_hundred_thousand_is_found_soon(guard):
     names = ",".join(f'"{number}":1' for number in range(100_000))
     refused(guard, lambda: parse_json(f'{{{names},"99999":2}}', "It"), "'99999' stands twice")

@@ -27,7 +27,7 @@ from dropin.core.arrays import to_arrays
 from dropin.core.config import PlainDict, PlainMapping, from_dict, misfit, to_dict
 from dropin.core.errors import InputError
 from dropin.core.files import checksum
-from dropin.core.reading import parse_json, read_file
+from dropin.core.reading import MAX_JSON_BYTES, parse_json, read_file
 from dropin.env import AnyEnv
 
 __all__ = [
@@ -346,6 +346,8 @@ def _parse(row: bytes, check: int, place: str) -> tuple[PlainDict, int]:
     """Return a line and the checksum of all lines so far."""
     body, mark, stored = row.rpartition(b',"check":')
     check = zlib.crc32(body + b"}", check)
+    if len(row) > MAX_JSON_BYTES:
+        raise InputError(f"{place} is damaged: it is too long.")
     if not mark or stored != b"%d}" % check:
         raise InputError(f"{place} is damaged: its checksum does not fit.")
     try:

@@ -44,6 +44,8 @@ __all__ = [
     "types_of",
 ]
 
+_MOST_NAMED = 10
+"""Plug-ins that failed which a message names, at most."""
 PLUGIN_GROUP = "dropin.plugins"
 """The entry-point group in which plug-ins announce themselves."""
 
@@ -238,7 +240,9 @@ def load_plugins() -> None:
 def failed_plugins() -> str:
     """Return which plug-ins failed to load and why, as the end of a message; empty if none did."""
     failed = () if _loading else _broken()
-    return f" (Not loaded: {'; '.join(failed)}.)" if failed else ""
+    more = len(failed) - _MOST_NAMED
+    named = [*failed[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]
+    return f" (Not loaded: {'; '.join(named)}.)" if failed else ""
 
 
 @cache
