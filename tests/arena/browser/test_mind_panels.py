@@ -130,6 +130,9 @@ def test_pair_table_and_edges(panels, computed):
     for (a, b), weight in edges.items():
         assert same([weight], [np.abs(tables[a, b]).mean()], digits=3)
     assert value(panels, "window.dropinArena.board.pair") == [1, 2]
+    panels.click("#tab-story")
+    panels.wait_for_timeout(100)
+    assert value(panels, "window.dropinArena.board.pair") is None
 
 
 def test_true_types_are_hidden_until_asked(panels):

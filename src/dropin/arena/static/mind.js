@@ -239,6 +239,7 @@ export class Mind {
   }
 
   choose(name) {
+    if (name !== this.open) this.tabs[this.open]?.leave?.();
     this.open = name;
     for (const button of this.buttons) {
       const chosen = button.dataset.panel === name;

@@ -43,7 +43,13 @@ export class Pairs {
 
   #receive({ step, a, b, table }) {
     this.tables.set(`${step} ${a} ${b}`, table);
-    this.update();
+    if (!this.panel.hidden) this.update();
+  }
+
+  /** The chosen pair is marked on the board only beside its table. */
+  leave() {
+    this.board.pair = null;
+    this.board.draw();
   }
 
   update() {
