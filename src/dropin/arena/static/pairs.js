@@ -95,7 +95,7 @@ export class Pairs {
       note,
       `Rows: actions of ${agentName(room, a)}. Columns: actions of ${agentName(room, b)}.`,
     );
-    const texts = formatAlike(table.flat(), 2);
+    const texts = formatAlike(table.flat(), 3);
     const done = room.done;
     this.matrix.show({
       corner: `${label(a)} \\ ${label(b)}`,
