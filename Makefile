@@ -30,18 +30,20 @@ test-slow: $(DEV)
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder \
 	--jaxtyping-packages=dropin,shape_checks.check
 
-# Kills, loss of power and faults of the disk; prints what was tried and found.
+# Kills, loss of power and faults of the disk; prints what was tried and found. An hour unless
+# told otherwise, as in make chaos MINUTES=20 FLAGS="--parts power disk".
 chaos: $(DEV)
-	PYTHONPATH=tests $(BIN)/python -m chaos --minutes $(or $(MINUTES),10)
+	PYTHONPATH=tests nice -n 10 $(BIN)/python -m chaos --minutes $(or $(MINUTES),60) $(FLAGS)
 
 # Whether the library still computes what it computed when tests/golden/values.json was recorded.
 golden: $(DEV)
 	$(BIN)/python tests/golden/golden.py check
 
-# Hours of use in compressed time, after which nothing may be left behind; see tests/soak.
+# Hours of use in compressed time, after which nothing may be left behind; see tests/soak. At least
+# 24 cycles, and at least 15 minutes unless told otherwise.
 soak: $(DEV)
 	PYTHONPATH=src:tests:tests/arena:tests/experiments nice -n 19 $(BIN)/python -m soak \
-	--minutes $(or $(MINUTES),15)
+	--minutes $(or $(MINUTES),15) $(FLAGS)
 
 lint: $(DEV)
 	$(BIN)/ruff check .
@@ -57,12 +59,11 @@ types: $(DEV)
 imports: $(DEV)
 	$(BIN)/lint-imports
 
-# Everything that is read, fuzzed for this many minutes more, guided by coverage; Linux only. The
-# corpus and the counts are kept in fuzz-state, or as in FLAGS="--state DIRECTORY".
-MINUTES ?= 20
+# Everything that is read, fuzzed for 20 minutes more, or as many as are given, guided by coverage;
+# Linux only. The corpus and the counts are kept in fuzz-state, or as in FLAGS="--state DIRECTORY".
 fuzz: $(DEV)
 	$(BIN)/python -m pip install -qq --constraint constraints.txt --editable ".[fuzz]"
-	$(BIN)/python tests/fuzz/fuzz_run.py --minutes $(MINUTES) $(FLAGS)
+	$(BIN)/python tests/fuzz/fuzz_run.py --minutes $(or $(MINUTES),20) $(FLAGS)
 
 # The arena under attack: the slow tests of it, with what they measure.
 attack: $(DEV)

@@ -11,9 +11,16 @@ import tempfile
 import time
 from pathlib import Path
 
+from dropin.agents import AGENT_FILE, agent_path
 from dropin.experiments.benchmark.running import Benchmark, Options
 from dropin.experiments.benchmark.tasks import select_tasks
 from dropin.training.parallel import cores
+
+
+def agent_file(name: str) -> Path:
+    """Return the file of a trained agent."""
+    path = agent_path(name)
+    return path / AGENT_FILE if path.is_dir() else path
 
 
 def main() -> None:
@@ -25,9 +32,13 @@ def main() -> None:
     given = parser.parse_args()
     tasks = select_tasks(given.tasks or [given.game])
     agent = given.agent or f"{given.game}/gpl-q"
+    # Of a file alone nobody knows with which types it was trained, so it takes all tasks.
+    content = agent_file(agent).read_bytes()
     for which in ("first", "second"):
         with tempfile.TemporaryDirectory() as directory:
-            benchmark = Benchmark(agent, tasks, Options(directory=Path(directory)))
+            copy = Path(directory) / AGENT_FILE
+            copy.write_bytes(content)
+            benchmark = Benchmark(str(copy), tasks, Options(directory=Path(directory)))
             wall, used = time.perf_counter(), time.process_time()
             records = benchmark.run()
             wall, used = time.perf_counter() - wall, time.process_time() - used

@@ -1,5 +1,6 @@
 """Trained agents: a learned policy with everything that is needed to act, in one file."""
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -226,7 +227,7 @@ def agent_path(name: str | Path) -> Path:
     try:
         known = registry.agents[name]
     except InputError:
-        if path.exists():
+        if os.path.exists(path):  # False also for what is too long for a name.
             return path
         names = list(registry.agents)
         raise InputError(

@@ -153,14 +153,21 @@ class Journal:
         self.operations.append(operation)
 
 
+_REFUSED = {
+    errno.ENOSPC: ("create", "write", "mkdir", "rename", "sync"),
+    errno.EROFS: CHANGES,
+}
+"""What errors refuse that last."""
+
+
 @dataclass
 class Fault:
     """A hook that lets the disk fail at one operation.
 
     Args:
         at: The number of the operation, from 0 on.
-        error: The error: a full disk refuses all that comes later and needs room, others happen
-            once.
+        error: The error: a full disk refuses all that comes later and needs room, one that can only
+            be read all that changes it; others happen once.
     """
 
     at: int
@@ -170,9 +177,9 @@ class Fault:
 
     def __call__(self, operation: Operation) -> None:
         number, self.count = self.count, self.count + 1
-        full = self.error == errno.ENOSPC
-        needs_room = operation.kind in ("create", "write", "mkdir", "rename", "sync")
-        if number < self.at or (full and not needs_room) or (self.happened and not full):
+        full, refused = self.error == errno.ENOSPC, _REFUSED.get(self.error)
+        over = self.happened if refused is None else operation.kind not in refused
+        if number < self.at or over:
             return
         self.happened = True
         at_open_file = operation.kind in ("write", "read", "sync")

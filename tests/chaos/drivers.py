@@ -24,9 +24,9 @@ from dropin.experiments import CompletedRuns, ExperimentResult, Grid, Sheet
 from dropin.experiments.results import format_interval
 from dropin.training.evaluator import Evaluator
 
-STEPS = 2000
-MOST_KILLS = 4
-PATIENCE = 300.0
+STEPS = 400
+MOST_KILLS = 3
+PATIENCE = 900.0
 """Seconds for a command to end, and for what it has started."""
 TESTS = Path(__file__).parent.parent
 
@@ -98,10 +98,38 @@ def _campaign(directory: Path) -> Sequence[str]:
     return ["-c", code]
 
 
+_TASK = """
+[[task]]
+game = "lbf"
+game_version = 0
+name = "counting"
+version = 1
+kind = "own"
+summary = "A test of two episodes."
+rules = "reference"
+steps = 640
+seed = 7
+train_types = ["H6"]
+test_types = ["H6"]
+test_limits = [3]
+episodes = 2
+"""
+
+
+def _benchmark(directory: Path) -> Sequence[str]:
+    tasks = directory.parent / "tasks.toml"
+    tasks.write_text(_TASK)
+    return [
+        "-m", "dropin.cli", "benchmark", "run", counter.NAME, "--tasks", str(tasks),
+        "--seeds", "2", "--directory", str(directory), "--report", "none",
+    ]  # fmt: skip
+
+
 DRIVERS = (
     Driver("dropin train --seeds", _train),
     Driver("dropin reproduce", _reproduce),
     Driver("dropin campaign", _campaign),
+    Driver("dropin benchmark run", _benchmark),
 )
 
 
@@ -131,52 +159,58 @@ def _processes(directory: Path) -> list[int]:
     return found
 
 
-def kill_driver(driver: Driver, scratch: Path, found: Found, until: float, seed: int) -> None:
-    """Kill a command several times, start it again at once, and compare what it leaves.
+class DriverVictim:
+    """A command with what it leaves if it is not killed, and how long it takes.
 
     Args:
         driver: The command.
         scratch: A directory that does not exist.
-        found: Where to note what is found.
-        until: When to stop killing.
         seed: Decides when it is killed.
     """
-    rng, log = random.Random(seed), scratch / "log.txt"
-    environment = make_plugin(scratch / "site")
-    place = scratch / "runs"  # The same for all: pages name it.
 
-    def start() -> subprocess.Popen[bytes]:
-        with log.open("ab") as errors:
-            command = [sys.executable, *driver.command(place)]
-            return subprocess.Popen(command, stdout=errors, stderr=errors, env=environment)
+    def __init__(self, driver: Driver, scratch: Path, seed: int):
+        self.driver, self.rng = driver, random.Random(seed)
+        self.log, self.place = scratch / "log.txt", scratch / "runs"
+        self.environment = make_plugin(scratch / "site")
+        begin = time.monotonic()
+        assert self._start().wait(PATIENCE) == 0, self.log.read_text()[-2000:]
+        self.life, self.reference = time.monotonic() - begin, contents(self.place)
 
-    begin = time.monotonic()
-    if start().wait(PATIENCE) != 0:
-        found.break_promise(f"{driver.name}: {log.read_text()[-500:]}")
-        return
-    life, reference = time.monotonic() - begin, contents(place)
-    shutil.rmtree(place)
-    for _ in range(MOST_KILLS):
-        process = start()
-        try:
-            process.wait(rng.uniform(0.2, 1.0) * life)
-            break
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        found.count_kill(driver.name, ANY_TIME)
-        if repeated_steps(place):
-            found.break_promise(f"{driver.name}: a step comes twice in the metrics")
-        if time.monotonic() > until:
-            break
-    process = start()
-    if process.wait(PATIENCE) != 0:
-        found.break_promise(f"{driver.name}: {log.read_text()[-500:]}")
-    end = time.monotonic() + PATIENCE
-    while (left := _processes(place)) and time.monotonic() < end:
-        time.sleep(0.2)
-    if left:
-        found.break_promise(f"{driver.name}: the processes {left} have not ended")
-    if different := differing(reference, contents(place)):
-        found.break_promise(f"{driver.name}: {', '.join(different)} differ in {place}")
-    found.count("runs compared")
+    def _start(self) -> "subprocess.Popen[bytes]":
+        with self.log.open("ab") as errors:
+            command = [sys.executable, *self.driver.command(self.place)]
+            return subprocess.Popen(command, stdout=errors, stderr=errors, env=self.environment)
+
+    def disturb(self, found: Found, until: float) -> None:
+        """Kill it several times, start it again at once, and compare what it leaves.
+
+        Args:
+            found: Where to note what is found.
+            until: When to stop killing.
+        """
+        name = self.driver.name
+        shutil.rmtree(self.place)  # The same place for all: pages name it.
+        for _ in range(MOST_KILLS):
+            if time.monotonic() > until:
+                break
+            process = self._start()
+            try:
+                process.wait(self.rng.uniform(0.2, 0.9) * self.life)
+                break
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+            found.count_kill(name, ANY_TIME)
+            if repeated_steps(self.place):
+                found.break_promise(f"{name}: a step comes twice in the metrics")
+        if self._start().wait(PATIENCE) != 0:
+            found.break_promise(f"{name}: {self.log.read_text()[-500:]}")
+        end = time.monotonic() + PATIENCE
+        while (left := _processes(self.place)) and time.monotonic() < end:
+            time.sleep(0.2)
+        if left:
+            found.break_promise(f"{name}: the processes {left} have not ended")
+        if different := differing(self.reference, contents(self.place)):
+            found.break_promise(f"{name}: {', '.join(different)} differ in {self.place}")
+        found.count("runs compared")
+        found.save()

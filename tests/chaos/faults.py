@@ -27,8 +27,9 @@ from dropin.experiments.planning import StoredRun
 from dropin.training.run_directory import RunDirectory
 from dropin.training.sets_of_runs import create_runs
 
-ERRORS = (errno.ENOSPC, errno.EIO, errno.EACCES)
-"""The disk is full, an operation fails once, access is denied once."""
+ERRORS = (errno.ENOSPC, errno.EIO, errno.EACCES, errno.EROFS)
+"""The disk is full, an operation fails once, access is denied once, and from now on the disk can
+only be read, as Linux leaves one that had an error."""
 
 
 @dataclass(frozen=True)

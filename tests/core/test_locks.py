@@ -53,6 +53,15 @@ def test_the_lock_of_a_process_that_died_is_free(tmp_path):
     assert json.loads((tmp_path / LOCK_FILE).read_bytes())["pid"] == os.getpid()
 
 
+def test_a_lock_is_not_written_through_a_link(tmp_path):
+    other = tmp_path / "other"
+    other.write_text("precious")
+    (tmp_path / LOCK_FILE).symlink_to(other)
+    with pytest.raises(InputError, match=r"\.lock is a symbolic link"), lock_of(tmp_path):
+        pass
+    assert other.read_text() == "precious"
+
+
 def test_a_lock_file_of_an_older_version_says_nothing(tmp_path):
     (tmp_path / LOCK_FILE).touch()
     handle = os.open(tmp_path / LOCK_FILE, os.O_RDWR)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzz_mutators import mutate_bytes, mutate_json, mutate_recording, mutate_toml, sign_lines
-from fuzz_table import ROOT, put, target
+from fuzz_table import ROOT, folder, put, target
 
 
 def messages() -> list[bytes]:
@@ -289,9 +289,7 @@ def session(data: bytes, path: Path) -> None:
     from dropin.arena.study_store import STUDY_FILE, StudyStore, export_csv, export_json
     from dropin.core.errors import InputError
 
-    folder = path / "results" / "sessions"
-    folder.mkdir(parents=True, exist_ok=True)
-    put(folder / "one.json", data)
+    put(folder(path / "results" / "sessions") / "one.json", data)
     put(path / "results" / STUDY_FILE, data)
     with suppress(InputError):
         StudyStore(path / "none").claim(_study())

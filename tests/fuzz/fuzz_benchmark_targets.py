@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from fuzz_array_targets import Arrays, changed, described, parsed, stored_in
 from fuzz_mutators import mutate_json, mutate_toml, toml
-from fuzz_table import ROOT, put, target
+from fuzz_table import ROOT, folder, put, target
 
 
 def task_files() -> list[bytes]:
@@ -18,8 +18,8 @@ def task_files() -> list[bytes]:
     import tomllib
 
     found = []
-    folder = ROOT / "src" / "dropin" / "experiments" / "benchmark" / "task_files"
-    for path in sorted(folder.glob("*.toml")):
+    package = ROOT / "src" / "dropin" / "experiments" / "benchmark" / "task_files"
+    for path in sorted(package.glob("*.toml")):
         values = tomllib.loads(path.read_text())
         for name, several in values.items():
             if isinstance(several, list):
@@ -94,7 +94,7 @@ def results(data: bytes, path: Path) -> None:
     from dropin.experiments.benchmark.standing import Standing
     from dropin.experiments.benchmark.submission import TaskRules, check_submission
 
-    path.mkdir(exist_ok=True)
+    folder(path)
     _, arrays, _ = _submission()
     found = parsed(data, path)
     put(path / "results.json", json.dumps(found.get("results")).encode())
@@ -131,7 +131,7 @@ def receipt(data: bytes, path: Path) -> None:
     from dropin.experiments.benchmark.receipt import check_receipt
     from dropin.experiments.benchmark.results import About, Results
 
-    path.mkdir(exist_ok=True)
+    folder(path)
     put(path / "results.json", b"{}")
     put(path / "checked.json", data)
     found = check_receipt(Results(path, About("x"), _records(), [], {"missing": ""}))

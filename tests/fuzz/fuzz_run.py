@@ -174,7 +174,9 @@ def fuzz_unguided(name: str, state: State, place: Path, inputs: int, seed: int) 
     return turn.counts
 
 
-def fuzz_all(names: Sequence[str], minutes: float, goal: int, directory: Path) -> None:
+def fuzz_all(
+    names: Sequence[str], minutes: float, goal: int, directory: Path, turn: float = TURN
+) -> None:
     """Let targets take turns, those with the fewest inputs first, and print a line for each turn.
 
     Args:
@@ -182,6 +184,7 @@ def fuzz_all(names: Sequence[str], minutes: float, goal: int, directory: Path) -
         minutes: For how long, all together.
         goal: How many inputs of each.
         directory: Where the state of all targets is.
+        turn: Seconds of the longest turn.
     """
     until = time.monotonic() + 60 * minutes
     states = {name: State(directory, name) for name in names}
@@ -195,7 +198,7 @@ def fuzz_all(names: Sequence[str], minutes: float, goal: int, directory: Path) -
             left = until - time.monotonic()
             if left <= 0:
                 return
-            seconds = turn_seconds(inputs[name], goal, left / len(below))
+            seconds = turn_seconds(inputs[name], goal, min(turn, left / len(below)))
             _take_turn(name, states[name], seconds, goal - inputs[name])
 
 
@@ -252,6 +255,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=20.0, help="0: only print the counts")
     parser.add_argument("--goal", type=int, default=GOAL, help="inputs of each target")
+    parser.add_argument("--turn", type=float, default=TURN, help="seconds of a turn, at most")
     parser.add_argument("--targets", default="", help="comma-separated; all if not given")
     parser.add_argument("--state", type=Path, default=Path("fuzz-state"), help="what is kept")
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -274,7 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Stopped; the same command goes on."))
     with hold(given.state / ".lock", f"Another process is fuzzing in {given.state}"):
         with contextlib.suppress(KeyboardInterrupt):
-            fuzz_all(names, given.minutes, given.goal, given.state)
+            fuzz_all(names, given.minutes, given.goal, given.state, given.turn)
         return _summary(names, given.state, given.goal)
 
 

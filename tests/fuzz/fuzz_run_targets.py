@@ -1,6 +1,7 @@
 """Files of runs and of the zoo, options of commands, and what plug-ins say of themselves."""
 
 import json
+import os
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints
@@ -9,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from fuzz_mutators import mutate_json, mutate_table, mutate_words
-from fuzz_table import ROOT, put, target
+from fuzz_table import ROOT, folder, put, target
 
 # Runs.
 
@@ -38,7 +39,7 @@ def run_json(data: bytes, path: Path) -> None:
     from dropin.training.run_directory import RunDirectory
     from dropin.training.sets_of_runs import runs_of_one_kind
 
-    path.mkdir(exist_ok=True)
+    folder(path)
     put(path / "run.json", data)
     files = RunDirectory(path)
     if len(data) % 8:  # As a rule only what all commands read: the rest takes long.
@@ -69,9 +70,12 @@ def table(data: bytes, path: Path) -> None:
     from dropin.experiments.planning import StoredRun
     from dropin.training.tables import Table, read_table
 
-    path.mkdir(exist_ok=True)
-    for name in ("metrics.csv", "evaluation.csv", "fresh.csv"):
-        put(path / name, data)
+    folder(path)
+    put(path / "evaluation.csv", data)
+    for name in ("metrics.csv", "fresh.csv"):  # The same file, unless it was written anew.
+        if not os.path.islink(path / name):
+            (path / name).unlink(missing_ok=True)
+            (path / name).symlink_to(path / "evaluation.csv")
     with suppress(InputError):
         read_table(path / "metrics.csv")
     if len(data) % 8 == 0:  # As when the run goes on; this writes.
@@ -166,7 +170,7 @@ def experiment_files(data: bytes, path: Path) -> None:
     from dropin.experiments.analyses import ANALYSES, KeptAnalyses, read_stored_result
     from dropin.experiments.kept import FAILURE, find_failures
 
-    path.mkdir(exist_ok=True)
+    folder(path)
     put(path / FAILURE, data)
     put(path / ANALYSES, data)
     read_stored_result(path / FAILURE, {"analysis": "a", "run": "b", "step": 0, "settings": {}})

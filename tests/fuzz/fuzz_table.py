@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from fuzz_mutators import Mutate
@@ -46,6 +47,13 @@ def target(mutate: Mutate, seeds: Callable[[], Iterable[bytes]]) -> Callable[[Re
         return read
 
     return add
+
+
+@cache
+def folder(path: Path) -> Path:
+    """Return a directory, made if it is asked for the first time."""
+    path.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def put(path: Path | str, data: bytes) -> None:

@@ -53,7 +53,7 @@ def sparse(path: Path, size: int, start: bytes = b"") -> Path:
     return path
 
 
-def header(shape, end: int) -> bytes:
+def header(shape, end) -> bytes:
     """Return the header of a file with one array of single bytes."""
     about = {"dropin": "x {}"}
     array = {"dtype": "U8", "shape": shape, "data_offsets": [0, end]}

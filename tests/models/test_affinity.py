@@ -12,11 +12,11 @@ from slow_models import slow_mlp
 from dropin.models import coordination
 from dropin.models.affinity import (
     AffinityGraph,
-    PairTables,
     Sign,
+    SignedTerms,
     StarFactors,
-    StarTables,
     apply_sign,
+    value_of_joint_action,
 )
 from dropin.models.coordination import AgentFactors, CoordinationGraph, PairFactors, PairInput
 from dropin.models.relational import GraphKind
@@ -32,6 +32,7 @@ GRAPHS: tuple[GraphKind, ...] = ("complete", "star")
 PAIR_INPUTS: tuple[PairInput, ...] = ("pair", "agent")
 joint_action_value = eqx.filter_jit(coordination.joint_action_value)
 marginal_action_values = eqx.filter_jit(coordination.marginal_action_values)
+value_of_taken = eqx.filter_jit(value_of_joint_action)
 utilities_of = eqx.filter_jit(AffinityGraph.__call__)
 
 
@@ -106,6 +107,8 @@ def test_values_are_sums_over_agents_and_edges(graph, individual, pair, pair_inp
         actions = [2, 0, 1, 2]
         value = joint_action_value(utilities, jnp.array(actions), jnp.array(present))
         np.testing.assert_allclose(value, slow_joint(*slow, actions, members), atol=1e-12)
+        value = value_of_taken(utilities, jnp.array(actions), jnp.array(present))
+        np.testing.assert_allclose(value, slow_joint(*slow, actions, members), atol=1e-12)
         marginal = np.zeros(ACTIONS)
         for joint in product(range(ACTIONS), repeat=len(members)):
             taken = dict(zip(members, joint, strict=True))
@@ -131,7 +134,8 @@ def test_tables_are_made_only_if_the_sign_needs_them(graph, pair_input):
     factors = {"pair": PairFactors, "agent": AgentFactors}[pair_input]
     assert type(free) is (StarFactors if graph == "star" else factors)
     signed = make(graph, "positive", "positive", pair_input)(types).factors
-    assert type(signed) is (StarTables if graph == "star" else PairTables)
+    assert isinstance(signed, SignedTerms)
+    assert type(signed.factors) is type(free)
 
 
 @pytest.mark.parametrize("pair_input", PAIR_INPUTS)

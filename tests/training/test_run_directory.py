@@ -5,13 +5,16 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from chaos import counter
 from chaos.workloads import contents
 
+from dropin.agents import load_agent
 from dropin.core.errors import InputError, StoppedError
 from dropin.training.loop import resume_run
 from dropin.training.run_directory import RunDirectory
@@ -148,6 +151,57 @@ def test_links_are_not_written_through(finished, half, tmp_path):
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     with pytest.raises(InputError, match="exists already"):
         RunDirectory(tmp_path / "dangling").check_free()
+
+
+FILES = ("metrics.csv", "evaluation.csv", "agent.safetensors", "run.json")
+CHECKPOINT = "checkpoints/step-000000000040.safetensors"
+
+
+@pytest.mark.parametrize("name", [*FILES, CHECKPOINT])
+def test_what_a_link_leads_to_is_not_harmed(finished, half, tmp_path, name):
+    other = tmp_path / "other"
+    shutil.move(half / name, other)
+    (half / name).symlink_to(other)
+    before = other.read_bytes()
+    go_on(half)
+    assert other.read_bytes() == before
+    assert contents(half) == contents(finished)
+
+
+@contextmanager
+def unprivileged():
+    """Give up the rights of an administrator, whom no permission holds back."""
+    is_root = os.geteuid() == 0
+    try:
+        if is_root:
+            os.seteuid(65534)
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+
+
+def allow(directory, *, write):
+    for path in (directory, *directory.rglob("*")):
+        path.chmod((0o777 if write else 0o555) if path.is_dir() else 0o666 if write else 0o444)
+
+
+def test_a_directory_that_may_only_be_read_is_left_as_it_is(finished, half):
+    with tempfile.TemporaryDirectory() as shared:
+        Path(shared).chmod(0o755)
+        place = shutil.copytree(half, Path(shared) / "run")
+        before = contents(place)
+        allow(place, write=False)
+        with unprivileged():
+            load_agent(place)
+            with pytest.raises(InputError, match=r"/run cannot be written: .* Make it writable"):
+                go_on(place)
+            with pytest.raises(PermissionError, match=f"{shared}/new"):
+                counter.start(Path(shared) / "new")
+        allow(place, write=True)
+        assert contents(place) == before
+        go_on(place)
+        assert contents(place) == contents(finished)
 
 
 def test_the_same_command_goes_on_where_the_creation_of_runs_was_cut_off(tmp_path):

@@ -1,6 +1,7 @@
 """A study from one TOML file: what a participant reads, plays and answers, in which order."""
 
 import hashlib
+import os
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -187,7 +188,7 @@ class Study:
 
         def known(room: PlainMapping) -> PlainDict:
             path = self.directory / str(room.get("agent", ""))
-            found = "agent" in room and path.exists()
+            found = "agent" in room and os.path.exists(path)  # Also if it is too long for a name.
             return {**room, "agent": add_agent(path)} if found else dict(room)
 
         conditions = {

@@ -151,6 +151,7 @@ def _pin(cores: tuple[int, ...] | None) -> None:
 
 def _run(benchmark: "Benchmark", *, plan: bool) -> None:
     """Train and measure, and print the returns; or only show the plan."""
+    from dropin.core.errors import StoppedError
     from dropin.experiments.benchmark.storing import check_earlier, store_results
     from dropin.training.reporters import check_screen, screen_reporter
 
@@ -166,7 +167,7 @@ def _run(benchmark: "Benchmark", *, plan: bool) -> None:
     reporter = screen_reporter("lines" if options.report == "auto" else options.report)
     try:
         with reporter:
-            records = benchmark.run(reporter.say)
+            records, failures = benchmark.attempt(reporter.say)
     except KeyboardInterrupt:
         print("Interrupted: run the same command again to continue.", file=sys.stderr)
         raise
@@ -176,6 +177,8 @@ def _run(benchmark: "Benchmark", *, plan: bool) -> None:
         _show_returns(records)
         for path in written:
             print(path)
+    if failures:
+        raise StoppedError(" ".join(failures))
 
 
 def _show_plan(benchmark: "Benchmark") -> None:

@@ -46,11 +46,8 @@ class Checked:
     """
 
     def __post_init__(self) -> None:
-        hints = _hints(type(self))
-        for each in dataclasses.fields(self):  # pyright: ignore[reportArgumentType]
-            name, kind = each.name, hints[each.name]
+        for name, kind, least in _checks(type(self)):
             value, words = getattr(self, name), name.replace("_", " ")
-            least = each.metadata.get("least", 1)
             if get_origin(kind) is Literal:
                 if isinstance(value, bool) or value not in get_args(kind):
                     raise unknown(words, value, get_args(kind))
@@ -62,6 +59,16 @@ class Checked:
                 raise InputError(f"The {words} {value} is out of range: it is at least 0.")
             elif isinstance(value, list):
                 object.__setattr__(self, name, tuple(value))
+
+
+@cache
+def _checks(kind: type) -> list[tuple[str, Any, int]]:
+    """Return the name and the type of each field of a class, and its smallest allowed value."""
+    hints = _hints(kind)
+    return [
+        (each.name, hints[each.name], each.metadata.get("least", 1))
+        for each in dataclasses.fields(kind)
+    ]
 
 
 @cache

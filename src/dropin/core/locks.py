@@ -77,8 +77,18 @@ def hold(path: Path, refusal: str, wait: float = 0.0) -> Iterator[Lock]:
     """
     until = time.monotonic() + wait
     try:
-        handle = os.open(path, os.O_CREAT | os.O_RDWR)
+        # The lock's owner is written into the file, which must not be somebody else's.
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW)
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise InputError(
+                f"{path} is a symbolic link, and cannot be a lock: remove it."
+            ) from None
+        if error.errno in (errno.EACCES, errno.EROFS):
+            raise InputError(
+                f"{path.parent} cannot be written: {error.strerror}. Make it writable, or copy it"
+                " to where you may write."
+            ) from None
         raise InputError(f"{path.parent} cannot be locked: {error.strerror}.") from None
     try:
         while not _try(handle, path.parent):

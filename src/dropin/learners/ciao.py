@@ -23,7 +23,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from dropin._xla.random import subkeys
 from dropin.core.metrics import Mean, Metric
@@ -32,10 +32,10 @@ from dropin.core.specs import LearnerSpec
 from dropin.learners.base import LearnerNetwork, Prediction, TeammateModel
 from dropin.learners.gpl import GPL_SIZES, GPLConfig, GPLNetwork, GPLValueNetwork
 from dropin.learners.value_based import ValueLearner
-from dropin.models.affinity import AffinityGraph, Sign
+from dropin.models.affinity import AffinityGraph, Sign, value_of_joint_action
 from dropin.models.relational import GraphKind
 
-__all__ = ["SPECS", "VARIANTS", "CIAOConfig", "CIAOLearner", "CIAONetwork"]
+__all__ = ["SPECS", "VARIANTS", "CIAOConfig", "CIAOLearner", "CIAONetwork", "CIAOValueNetwork"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,16 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
 """The settings of the variants in the CIAO paper, by the ends of their names, as in CIAO-C-ZI."""
 
 
+class CIAOValueNetwork(GPLValueNetwork):
+    """Type inference for values, and the affinity graph over the type vectors."""
+
+    def value_of_taken(
+        self, prediction: Prediction, actions: Int[Array, " slot"], acted: Bool[Array, " slot"]
+    ) -> Float[Array, ""]:
+        """Return the joint value of what everybody did."""
+        return value_of_joint_action(prediction.utilities, actions, acted)
+
+
 class CIAONetwork(LearnerNetwork[GPLValueNetwork, CIAOConfig]):
     """The networks of CIAO: those of GPL with another graph.
 
@@ -77,7 +87,7 @@ class CIAONetwork(LearnerNetwork[GPLValueNetwork, CIAOConfig]):
     def __init__(self, interface: Interface, config: CIAOConfig, *, key: PRNGKeyArray):
         value = GPLNetwork(interface, config, key=key).value
         graph = AffinityGraph(value.graph, config.graph, config.individual_sign, config.pair_sign)
-        self.value = GPLValueNetwork(value.type_network, graph, config)
+        self.value = CIAOValueNetwork(value.type_network, graph, config)
         keys = subkeys(key, 4)
         self.agent = TeammateModel.create(interface, config, keys[1], keys[3], graph=config.graph)
         self.config, self.interface = config, interface

@@ -7,15 +7,17 @@ The terms of the joint action value are those of `dropin.models.coordination`, w
     Q^jk(a, b) = f_pair(U_jk[a] . U_kj[b])            for the edges {j, k} of the graph
 
 where f(x) is x, |x|, -|x| or 0. The sign of a pairwise utility is that of the whole product, so
-sums and expectations of signed utilities need the table of all pairs of actions; free ones are
-computed from the factors, as in GPL.
+expectations of signed utilities need the table of all pairs of actions. Free ones are computed from
+the factors, as in GPL, and so is the value of the actions that were taken, which alone is
+differentiated.
 """
 
 from typing import Literal
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from dropin._xla.rows import add_row, matmul_rows
 from dropin.models import tape
@@ -25,12 +27,22 @@ from dropin.models.coordination import (
     PairFactors,
     PairTerms,
     Utilities,
+    joint_action_value,
 )
 from dropin.models.layers import Linear
 from dropin.models.pairs import other_rows, pairs_by_slots, swap_pairs
 from dropin.models.relational import GraphKind
 
-__all__ = ["AffinityGraph", "PairTables", "Sign", "StarFactors", "StarTables", "apply_sign"]
+__all__ = [
+    "AffinityGraph",
+    "PairTables",
+    "Sign",
+    "SignedTerms",
+    "StarFactors",
+    "StarTables",
+    "apply_sign",
+    "value_of_joint_action",
+]
 
 Sign = Literal["free", "positive", "negative", "zero"]
 """Which values a utility can have: any, |x|, -|x|, or 0."""
@@ -229,6 +241,116 @@ class StarFactors(eqx.Module):
         return StarTables(self.products()).tables()
 
 
+class SignedTerms(eqx.Module):
+    """Pairwise utilities of one sign: the factors, and the sign of their products."""
+
+    factors: PairFactors | AgentFactors | StarFactors
+    sign: Sign = eqx.field(static=True)
+
+    def _tables(self) -> PairTables | StarTables:
+        """Return the utilities of all pairs of actions."""
+        factors = self.factors
+        if isinstance(factors, StarFactors):
+            return StarTables(apply_sign(factors.products(), self.sign))
+        if isinstance(factors, AgentFactors):
+            own, partner = factors.values[None], other_rows(factors.values)
+        else:
+            own, partner = factors.values, swap_pairs(factors.values)
+        tables = jnp.sum(own[:, :, :, None] * partner[:, :, None], axis=-1)
+        return PairTables(apply_sign(tables, self.sign))
+
+    def expected(
+        self, probs: Float[Array, "slot action"]
+    ) -> tuple[PairTables | StarTables, Float[Array, "slot action"]]:
+        """Return what the sums need of action probabilities: all tables, and the probabilities.
+
+        Args:
+            probs: Action probabilities of each agent, or one-hot actions.
+        """
+        return self._tables(), probs
+
+    def sum_over_pairs(
+        self,
+        expected: tuple[PairTables | StarTables, Float[Array, "slot action"]],
+        members: Bool[Array, " slot"],
+    ) -> Float[Array, ""]:
+        """Return the sum of the expected utilities of all unordered pairs of members.
+
+        Args:
+            expected: The result of `expected`.
+            members: Which agents are included.
+        """
+        tables, probs = expected
+        return tables.sum_over_pairs(probs, members)
+
+    def sum_over_learner_pairs(
+        self,
+        expected: tuple[PairTables | StarTables, Float[Array, "slot action"]],
+        members: Bool[Array, " slot"],
+    ) -> Float[Array, " action"]:
+        """Return, for each action of the learner, the sum over its pairs with members.
+
+        Args:
+            expected: The result of `expected`.
+            members: Which agents are included; the learner's own entry is not used.
+        """
+        tables, probs = expected
+        return tables.sum_over_learner_pairs(probs, members)
+
+    def sum_of_taken(
+        self, taken: Float[Array, "slot action"], members: Bool[Array, " slot"]
+    ) -> Float[Array, ""]:
+        """Return the sum of the utilities of all unordered pairs of members, without any table.
+
+        Args:
+            taken: One-hot actions.
+            members: Which agents are included.
+        """
+        mask = members.astype(taken.dtype)
+        if isinstance(self.factors, StarFactors):
+            own, partner = self.factors.expected(taken)
+            values = apply_sign(jnp.sum(own * partner, axis=-1), self.sign)
+            return jnp.sum(values * mask[1:]) * mask[0]
+        if isinstance(self.factors, AgentFactors):
+            factors = self.factors.expected(taken)
+            own, partner = factors[None], other_rows(factors)
+        else:
+            own = self.factors.expected(taken)
+            partner = swap_pairs(own)
+        values = apply_sign(jnp.sum(own * partner, axis=-1), self.sign)
+        return jnp.sum(values * mask[None] * other_rows(mask)) / 2
+
+    def pair_utility(self, j: int, k: int) -> Float[Array, "action action"]:
+        """Return Q^jk for all pairs of actions; zeros for a pair without an edge.
+
+        Args:
+            j: The slot whose actions are the rows.
+            k: The slot whose actions are the columns; not `j`.
+        """
+        return self._tables().pair_utility(j, k)
+
+    def tables(self) -> Float[Array, "slot slot action action"]:
+        """Return Q^jk(a, b) at [j, k, a, b], with zeros where there is no edge."""
+        return self._tables().tables()
+
+
+def value_of_joint_action(
+    utilities: Utilities, actions: Int[Array, " slot"], present: Bool[Array, " slot"]
+) -> Float[Array, ""]:
+    """Return the value Q(s, a) of a joint action, as `joint_action_value` does.
+
+    Args:
+        utilities: The utilities in the state s.
+        actions: The joint action a, one action per slot.
+        present: Which slots hold an agent.
+    """
+    if not isinstance(utilities.factors, SignedTerms):
+        return joint_action_value(utilities, actions, present)
+    taken = jax.nn.one_hot(actions, utilities.individual.shape[1], dtype=utilities.individual.dtype)
+    individual = jnp.sum(jnp.where(present[:, None], taken * utilities.individual, 0.0))
+    return individual + utilities.factors.sum_of_taken(taken, present)
+
+
 class AffinityGraph(CoordinationGraph):
     """A coordination graph with a choice of edges and signs.
 
@@ -286,18 +408,11 @@ class AffinityGraph(CoordinationGraph):
         return Utilities(individual, StarFactors(own.reshape(shape), partner.reshape(shape)))
 
     def _signed(self, factors: PairTerms) -> PairTerms:
-        """Return factors if their products may have any sign, otherwise tables."""
+        """Return factors with the sign of their products, if these may not have any."""
         if self.pair_sign == "free":
             return factors
-        if isinstance(factors, StarFactors):
-            return StarTables(apply_sign(factors.products(), self.pair_sign))
-        if isinstance(factors, AgentFactors):
-            own, partner = factors.values[None], other_rows(factors.values)
-        else:
-            assert isinstance(factors, PairFactors)
-            own, partner = factors.values, swap_pairs(factors.values)
-        tables = jnp.sum(own[:, :, :, None] * partner[:, :, None], axis=-1)
-        return PairTables(apply_sign(tables, self.pair_sign))
+        assert isinstance(factors, PairFactors | AgentFactors | StarFactors)
+        return SignedTerms(factors, self.pair_sign)
 
 
 def _first_star_layer(

@@ -89,15 +89,21 @@ def check_finished(name: str, run: Path) -> RunConfig:
     different = differences_of_runs([agent_config(name, config.seed), config], NOT_IDENTITY)
     if different:
         raise InputError(f"{run} is no run for {name}: {'; '.join(different)}.")
-    _, about = read_arrays(files.agent)
-    step = about.get("step", 0)
-    if misfit(step, int):
-        raise InputError(f"{files.agent} is damaged: its step is {shown(step)}.")
+    step = _step_of(files.agent)
     if step < config.steps:
         raise InputError(
             f"{run} is at step {step:,} of {config.steps:,}: dropin train --resume {run}"
         )
     return config
+
+
+def _step_of(agent: Path) -> int:
+    """Return the step of an agent, given its file."""
+    _, about = read_arrays(agent)
+    step = about.get("step", 0)
+    if misfit(step, int):
+        raise InputError(f"{agent} is damaged: its step is {shown(step)}.")
+    return step
 
 
 def fresh_seed(config: RunConfig) -> int:

@@ -19,17 +19,17 @@ from dropin.experiments.benchmark.tasks import select_tasks
 TURNCOAT, STRANGERS = select_tasks(["lbf/turncoat", "lbf/strangers-ciao"])
 
 
+def made_up(who, task, limit, *, learner, seed, checkpoint, step, episodes):
+    """Return a record whose mean return is 10 times the seed plus the team limit."""
+    del who, episodes
+    at = {"task": task.name, "version": task.version, "team_limit": limit}
+    made = record(10.0 * seed + limit, seed=seed, **at)
+    return replace(made, learner=learner, checkpoint=checkpoint, step=step)
+
+
 @pytest.fixture(autouse=True)
-def _made_up(monkeypatch):
-    """Nothing is played: the mean return is 10 times the seed plus the team limit."""
-
-    def measure(who, task, limit, *, learner, seed, checkpoint, step, episodes):
-        del who, episodes
-        at = {"task": task.name, "version": task.version, "team_limit": limit}
-        made = record(10.0 * seed + limit, seed=seed, **at)
-        return replace(made, learner=learner, checkpoint=checkpoint, step=step)
-
-    monkeypatch.setattr(running, "measure", measure)
+def _nothing_is_played(monkeypatch):
+    monkeypatch.setattr(running, "measure", made_up)
     monkeypatch.setattr(running, "load_agent", lambda path: path)
     monkeypatch.setattr(running, "train_missing", lambda *_, **__: None)
 
@@ -125,6 +125,22 @@ def test_a_file_has_a_name_that_results_can_hold(tmp_path):
     assert agent_name("./../runs/x") == "runs/x"
     assert agent_name("lbf/gpl-q") == "lbf/gpl-q"
     assert agent_name("H6") == "H6"
+
+
+def test_what_was_measured_is_stored_even_if_something_failed(tmp_path, capsys, monkeypatch):
+    def measure(who, task, limit, **given):
+        if limit == 5:
+            raise InputError("There is no room.")
+        return made_up(who, task, limit, **given)
+
+    monkeypatch.setattr(running, "measure", measure)
+    where = ("--directory", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main(["benchmark", "run", "random", "--tasks", "lbf/turncoat", *where])
+    assert ended.value.code
+    assert "lbf/turncoat limit 5: random: There is no room." in capsys.readouterr().err
+    (only,) = read_results(tmp_path / "results" / "random").records
+    assert only.team_limit == 3
 
 
 def test_the_command_looks_at_earlier_results_before_it_trains(tmp_path, capsys):

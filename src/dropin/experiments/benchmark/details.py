@@ -207,9 +207,15 @@ def _profile_chart(
 def _line_charts(
     game: str, own: Mapping[Situation, Mapping[str, Sequence[Measured]]]
 ) -> list[Chart | None]:
-    """Return the rewards around events, and the accuracy of predictions by age."""
+    """Return the rewards around events, and the accuracy of predictions by age.
+
+    Of each task they are those at its largest team limit; the tables have all of them.
+    """
     around, ages = [], []
+    largest = {each.task: each.team_limit for each in sorted(own)}
     for situation, found in own.items():
+        if situation.team_limit < largest[situation.task]:
+            continue
         title = f"{situation.task.name}, limit {situation.team_limit}"
         for event in EVENTS:
             curves = {name: recovery(runs, event) for name, runs in found.items()}

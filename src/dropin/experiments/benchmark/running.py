@@ -174,6 +174,23 @@ class Benchmark:
             StoppedError: If some runs or trials failed, once all others are done.
             KeyboardInterrupt: If it was interrupted, once all runs are saved.
         """
+        records, failures = self.attempt(say)
+        if failures:
+            raise StoppedError(" ".join(failures))
+        return records
+
+    def attempt(self, say: Callable[[str], None] | None = None) -> tuple[list[Record], list[str]]:
+        """Do what `run` does, and return a sentence for everything that failed.
+
+        Args:
+            say: Called with a line for each record that was measured.
+
+        Returns:
+            All records, and the sentences.
+
+        Raises:
+            KeyboardInterrupt: If it was interrupted, once all runs are saved.
+        """
         options, failures = self.options, []
         if options.train:
             try:
@@ -187,10 +204,7 @@ class Benchmark:
         trials = list(self.trials())
         if not trials and not failures:
             raise InputError(f"None of the {len(self.plan.jobs)} runs is done: train them first.")
-        records = self.measure(trials, failures, say)
-        if failures:
-            raise StoppedError(" ".join(failures))
-        return records
+        return self.measure(trials, failures, say), failures
 
     def trials(self) -> Iterator[Trial]:
         """Yield the trials of all runs that are done, or those of the agent or policy."""
