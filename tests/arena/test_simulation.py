@@ -443,4 +443,4 @@ def test_whole_numbers_of_a_frame_take_no_decimal_places():
     moment = sim.step(sim.reset(0), {})
     assert b".0," not in moment.encoded
     assert moment.frame["rewards"] == [0, 0]
-    assert moment.frame["mind"]["q"] == shorten(sim.mind(moment).q_values)
+    assert moment.frame["mind"]["q"] == shorten(np.asarray(sim.mind(moment).q_values))
