@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dropin._xla.random import StepRNG
 from dropin.agents import agent_policy
 from dropin.analysis.mind import look_inside
+from dropin.arena.frames import shorten
 from dropin.arena.simulation import Moment, Simulation
 from dropin.core.errors import InputError
 from dropin.policies import make_policy
@@ -435,3 +436,11 @@ def test_a_step_is_traced_once_and_its_program_compiled_once():
             after = list(workers.map(lambda _: sim.step(moment, {}), range(4)))
     assert len({each.digest for each in after}) == 1
     assert len(traced) == 1
+
+
+def test_whole_numbers_of_a_frame_take_no_decimal_places():
+    sim = simulation(room("lbf", team_limit=2, openness="closed", types=("H1",)))
+    moment = sim.step(sim.reset(0), {})
+    assert b".0," not in moment.encoded
+    assert moment.frame["rewards"] == [0, 0]
+    assert moment.frame["mind"]["q"] == shorten(np.asarray(sim.mind(moment).q_values))

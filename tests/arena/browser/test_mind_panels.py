@@ -78,6 +78,8 @@ def test_values_and_choice_of_every_step(panels, computed):
         value(panels, f"room.seek({step})")
         panels.wait_for_timeout(50)
         assert same(numbers(panels, "#values .number"), prediction.q_values)
+        texts = panels.locator("#values .number").all_inner_texts()
+        assert len({len(text.partition(".")[2]) for text in texts}) == 1, texts
         chosen = panels.locator("#values .value.chosen")
         assert chosen.get_attribute("data-action") == value(panels, f"room.game.actions[{action}]")
     assert value(panels, "room.cursor") == STEP
@@ -128,6 +130,9 @@ def test_pair_table_and_edges(panels, computed):
     for (a, b), weight in edges.items():
         assert same([weight], [np.abs(tables[a, b]).mean()], digits=3)
     assert value(panels, "window.dropinArena.board.pair") == [1, 2]
+    panels.click("#tab-story")
+    panels.wait_for_timeout(100)
+    assert value(panels, "window.dropinArena.board.pair") is None
 
 
 def test_true_types_are_hidden_until_asked(panels):

@@ -25,6 +25,7 @@ def test_the_printed_link_opens_page_and_socket_and_can_be_passed_on(guarded, vi
     assert page.url.endswith(f"?token={TOKEN}")
     page.click("#open-share")
     link = page.input_value("#share-link")
+    assert "this computer only" in page.inner_text("#share")
     assert link == page.url
     page.keyboard.press("Escape")
     page.reload()

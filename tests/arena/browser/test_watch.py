@@ -1,5 +1,8 @@
 """Watching: each game, the time line, and running again from an earlier step."""
 
+from itertools import combinations
+from math import hypot
+
 import pytest
 from browsing import open_page, value, wait
 
@@ -128,3 +131,32 @@ def test_restart_and_next_episode(arena, visitors):
     assert value(page, "JSON.stringify(room.frames[0].scene)") != first
     page.wait_for_timeout(50)
     assert page.inner_text("#fact-seed") == "8"
+
+
+def test_agents_in_one_cell_do_not_hide_one_another(arena, visitors):
+    page = visitors.page()
+    open_page(page, arena.open_room(page, game="lbf", agent="lbf/gpl-q"))
+    for together in (2, 3, 5, 9):
+        alone, *others = value(
+            page,
+            f"""(() => {{
+              const {{ board }} = window.dropinArena;
+              const agents = [{{ slot: 20, row: 5, column: 6 }}];
+              for (let slot = 0; slot < {together}; slot += 1)
+                agents.push({{ slot, row: 1, column: 2 }});
+              const scene = {{ ...room.frame.scene, agents, items: [] }};
+              const places = [...board.painter.positions(scene).values()];
+              return places
+                .map((place) => board.painter.pixels(scene, board.size, place))
+                .toSorted((a, b) => b.radius - a.radius);
+            }})()""",
+        )
+        cell = value(page, "window.dropinArena.board.size.width / room.frame.scene.columns")
+        assert (alone["x"], alone["y"]) == (6.5 * cell, 5.5 * cell)
+        assert len(others) == together
+        for one, other in combinations(others, 2):
+            distance = hypot(one["x"] - other["x"], one["y"] - other["y"])
+            assert distance > one["radius"] + other["radius"]
+        for each in others:  # They stay within the cell.
+            for at, start in ((each["x"], 2 * cell), (each["y"], cell)):
+                assert start <= at - each["radius"] < at + each["radius"] <= start + cell

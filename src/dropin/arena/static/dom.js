@@ -59,6 +59,15 @@ export function format(value, digits = 3) {
   return text.replace("-", "−");
 }
 
+/** Format numbers that stand together: all with the decimals that the largest has. */
+export function formatAlike(values, digits = 3) {
+  const largest = Math.max(...values.map(Math.abs), 1e-6);
+  const decimals = Math.max(0, Math.min(6, digits - 1 - Math.floor(Math.log10(largest))));
+  return values.map((value) =>
+    (Math.abs(value) < 0.5 * 10 ** -decimals ? 0 : value).toFixed(decimals).replace("-", "−"),
+  );
+}
+
 /** Format a reward with its sign. */
 export function signed(value) {
   return value > 0 ? `+${format(value)}` : format(value);

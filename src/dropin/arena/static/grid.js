@@ -5,6 +5,12 @@ import { colour } from "./palette.js";
 
 const AGENT_RADIUS = 0.33;
 const JUMP = 2.01;
+/** Agents that share a cell stand in rows of this many, each as large as this compared with one alone. */
+const SHARED = [
+  { across: 1, scale: 1 },
+  { across: 2, scale: 0.6 },
+  { across: 3, scale: 0.42 },
+];
 
 /** Painter of scenes of the kind "grid". */
 export class GridPainter {
@@ -16,8 +22,21 @@ export class GridPainter {
   /** Positions of everything that moves, by a key that stays the same from step to step. */
   positions(scene) {
     const places = new Map();
-    for (const each of scene.agents)
-      places.set(`agent ${each.slot}`, { x: each.column, y: each.row });
+    const cells = new Map();
+    for (const { slot, row, column } of scene.agents) {
+      const key = `${row} ${column}`;
+      cells.set(key, [...(cells.get(key) ?? []), { slot, row, column }]);
+    }
+    for (const together of cells.values()) {
+      const { across, scale } =
+        SHARED.find((each) => each.across ** 2 >= together.length) ?? SHARED.at(-1);
+      const rows = Math.ceil(together.length / across);
+      together.forEach(({ slot, row, column }, index) => {
+        const x = column + ((index % across) - (across - 1) / 2) / across;
+        const y = row + (Math.floor(index / across) - (rows - 1) / 2) / across;
+        places.set(`agent ${slot}`, { x, y, scale });
+      });
+    }
     for (const each of scene.items) places.set(`item ${each.id}`, { x: each.column, y: each.row });
     return places;
   }
@@ -25,13 +44,15 @@ export class GridPainter {
   /** A position between two; whoever is far away has not walked there. */
   between(from, to, share) {
     if (Math.abs(from.x - to.x) + Math.abs(from.y - to.y) > JUMP) return to;
-    return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * share };
+    const scale = (from.scale ?? 1) + ((to.scale ?? 1) - (from.scale ?? 1)) * share;
+    return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * share, scale };
   }
 
   /** Pixels of a position. */
   pixels(scene, size, place) {
     const cell = size.width / scene.columns;
-    return { x: (place.x + 0.5) * cell, y: (place.y + 0.5) * cell, radius: AGENT_RADIUS * cell };
+    const radius = AGENT_RADIUS * cell * (place.scale ?? 1);
+    return { x: (place.x + 0.5) * cell, y: (place.y + 0.5) * cell, radius };
   }
 
   ground(ctx, scene, size) {

@@ -100,11 +100,14 @@ function title(room, catalogue) {
   document.title = `${name} · Dropin arena`;
 }
 
+const LOCAL_NAMES = ["localhost", "127.0.0.1", "[::1]"];
+
 function share(room) {
   const dialog = byId("share");
   const link = byId("share-link");
   byId("open-share").addEventListener("click", () => {
     link.value = roomLink(room.id);
+    show(byId("share-local"), LOCAL_NAMES.includes(location.hostname));
     setText(byId("share-said"), "");
     dialog.showModal();
     link.select();

@@ -1,6 +1,6 @@
 // What the learner computes from the state on the board: values, predictions, utilities.
 
-import { byId, element, format, setText, show, soon } from "./dom.js";
+import { byId, element, format, formatAlike, setText, show, soon } from "./dom.js";
 import { Matrix } from "./matrix.js";
 import { agentName, placeName, symbol } from "./names.js";
 import { chip } from "./team.js";
@@ -58,10 +58,11 @@ export class Values {
     const low = Math.min(...q);
     const range = Math.max(...q) - low || 1;
     const done = room.done?.[0] ?? null;
+    const texts = formatAlike(q, 4);
     q.forEach((value, action) => {
       const { row, bar, number, note } = this.rows[action];
       bar.style.setProperty("--share", ((value - low) / range).toFixed(3));
-      setText(number, format(value, 4));
+      setText(number, texts[action]);
       number.dataset.value = value;
       row.classList.toggle("chosen", action === chosen);
       const words = action === chosen ? "chosen" : action === done ? "forced" : "";
@@ -167,12 +168,13 @@ export class Utilities {
     const rows = [];
     individual.forEach((row, slot) => {
       if (!row) return;
+      const texts = formatAlike([...row, largest], 2);
       rows.push({
         key: `${slot} ${agentName(room, slot)}`,
         head: agentHead(room, slot),
         cells: row.map((value, action) => ({
           value,
-          text: format(value, 2),
+          text: texts[action],
           share: value / largest,
           title: `${placeName(room, slot)}, ${room.game.actions[action]}: ${format(value, 4)}`,
         })),
@@ -237,6 +239,7 @@ export class Mind {
   }
 
   choose(name) {
+    if (name !== this.open) this.tabs[this.open]?.leave?.();
     this.open = name;
     for (const button of this.buttons) {
       const chosen = button.dataset.panel === name;

@@ -1,6 +1,6 @@
 // The pairwise utilities of two agents (Eq. 7), and the weights of all pairs as edges on the board.
 
-import { byId, element, format, setText } from "./dom.js";
+import { byId, element, format, formatAlike, setText } from "./dom.js";
 import { Matrix } from "./matrix.js";
 import { excuse, missing } from "./mind.js";
 import { agentName, label, placeName, symbol } from "./names.js";
@@ -43,7 +43,13 @@ export class Pairs {
 
   #receive({ step, a, b, table }) {
     this.tables.set(`${step} ${a} ${b}`, table);
-    this.update();
+    if (!this.panel.hidden) this.update();
+  }
+
+  /** The chosen pair is marked on the board only beside its table. */
+  leave() {
+    this.board.pair = null;
+    this.board.draw();
   }
 
   update() {
@@ -89,6 +95,7 @@ export class Pairs {
       note,
       `Rows: actions of ${agentName(room, a)}. Columns: actions of ${agentName(room, b)}.`,
     );
+    const texts = formatAlike(table.flat(), 3);
     const done = room.done;
     this.matrix.show({
       corner: `${label(a)} \\ ${label(b)}`,
@@ -103,7 +110,7 @@ export class Pairs {
         ),
         cells: row.map((value, theirs) => ({
           value,
-          text: format(value, 2),
+          text: texts[mine * row.length + theirs],
           share: value / largest,
           mark: done && done[a] === mine && done[b] === theirs ? "did" : null,
           title: `${actions[mine]} and ${actions[theirs]}: ${format(value, 4)}`,
