@@ -162,3 +162,10 @@ def test_in_fortattack_the_schedule_is_added_to_shooting():
     assert isinstance(schedule, Schedule)
     assert isinstance(schedule.others, Shooting)
     assert schedule.start.tolist() == [False, True, True]
+
+
+def test_a_schedule_is_made_without_compiling_a_program(caplog):
+    events = [(step, "leaves", 1) for step in range(1, 18)]  # As many as in no other test.
+    with jax.log_compiles():
+        Schedule(TEAM, [1, 2], events, every=40)
+    assert "Compiling" not in caplog.text

@@ -16,6 +16,7 @@ __all__ = [
     "IntScalar",
     "Mask",
     "array_paths",
+    "as_bool",
     "as_float",
     "as_int",
     "from_arrays",
@@ -104,6 +105,11 @@ def zeros_like(template: Tree) -> Tree:
 def as_int(value: object) -> Int[Array, "..."]:
     """Convert a setting to an array of 32-bit integers."""
     return _as_array(value, np.int32)
+
+
+def as_bool(value: object) -> Bool[Array, "..."]:
+    """Convert a setting to an array of booleans."""
+    return _as_array(value, np.bool_)
 
 
 def as_float(value: object) -> Float[Array, "..."]:

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, PyTree
 
 from dropin._xla.random import StepRNG
+from dropin.core.arrays import as_bool, as_int
 from dropin.core.errors import InputError
 from dropin.teams.openness import Closed, Openness, select_first
 from dropin.teams.scripted import check_schedule, sorted_schedule
@@ -82,11 +83,11 @@ class Schedule(eqx.Module):
             raise InputError(
                 f"A schedule that goes on to step {last} cannot be repeated every {every} steps."
             )
-        self.start = jnp.asarray(np.isin(np.arange(slots), start or ()))
-        self.when = jnp.asarray(np.array([step for step, _, _ in entries], np.int32))
-        self.slot = jnp.asarray(np.array([slot for _, _, slot in entries], np.int32))
-        self.enters = jnp.asarray(np.array([what == "enters" for _, what, _ in entries], bool))
-        self.every, self.fills = jnp.int32(every), start is None
+        self.start = as_bool(np.isin(np.arange(slots), start or ()))
+        self.when = as_int([step for step, _, _ in entries])
+        self.slot = as_int([slot for _, _, slot in entries])
+        self.enters = as_bool([what == "enters" for _, what, _ in entries])
+        self.every, self.fills = as_int(every), start is None
         self.others = Closed() if others is None else others
 
     def validate(self, sides: tuple[int, ...], limit: int) -> None:
