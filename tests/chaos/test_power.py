@@ -7,7 +7,7 @@ import pytest
 from chaos.disk import Operation
 from chaos.power import PoweredDisk
 
-ROOT = Path("/root")
+ROOT = Path("/disk")
 
 
 def operations(*words):

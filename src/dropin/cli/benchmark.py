@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -171,14 +172,22 @@ def _run(benchmark: "Benchmark", *, plan: bool) -> None:
     except KeyboardInterrupt:
         print("Interrupted: run the same command again to continue.", file=sys.stderr)
         raise
-    command = shlex.join(["dropin", *sys.argv[1:]])
-    written = store_results(benchmark, records, command)
+    written = store_results(benchmark, records, _public_command(sys.argv[1:]))
     if options.report in ("auto", "lines"):
         _show_returns(records)
         for path in written:
             print(path)
     if failures:
         raise StoppedError(" ".join(failures))
+
+
+def _public_command(words: Sequence[str]) -> str:
+    """Return a command for others to read: of a path from the root, its last name is enough."""
+    told = []
+    for word in words:
+        option, equals, value = word.rpartition("=") if word.startswith("-") else ("", "", word)
+        told.append(f"{option}{equals}{Path(value).name if Path(value).is_absolute() else value}")
+    return shlex.join(["dropin", *told])
 
 
 def _show_plan(benchmark: "Benchmark") -> None:

@@ -143,6 +143,14 @@ def test_what_was_measured_is_stored_even_if_something_failed(tmp_path, capsys, 
     assert only.team_limit == 3
 
 
+def test_the_command_that_is_told_names_no_place_of_this_machine(tmp_path, monkeypatch):
+    words = ["benchmark", "run", "random", "--tasks", "lbf/turncoat"]
+    monkeypatch.setattr("sys.argv", ["dropin", *words, "--directory", "/a/b", "--use=/c/d", "e/f"])
+    main([*words, "--directory", str(tmp_path)])
+    told = read_results(tmp_path / "results" / "random").about.command
+    assert told == f"dropin {' '.join(words)} --directory b --use=d e/f"
+
+
 def test_the_command_looks_at_earlier_results_before_it_trains(tmp_path, capsys):
     path = tmp_path / "results" / "gpl-q" / "results.json"
     path.parent.mkdir(parents=True)
